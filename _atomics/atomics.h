@@ -1,0 +1,170 @@
+/* The atomic word, the spin lock and the house's state machine: plain C11, no Python.
+ *
+ * Everything here is `static inline` on a caller's memory, so that the extension module and the
+ * ThreadSanitizer driver (driver.c) compile the very same lines.
+ *
+ * Memory orders, and why there are three of them:
+ *
+ *   acquire load      sees everything that the matching release published. Enough for reading.
+ *   lazy set          a release store: publishes what came before, but a *later* load of another
+ *                     word may still overtake it (on x86-64 too: the store waits in the store
+ *                     buffer). Right for giving something up, such as unlocking; wrong for half of
+ *                     a handshake in which each side writes its own word and then reads the other's.
+ *   seq-cst           everything else. A handshake needs it on both sides: "I wrote mine before I
+ *                     read yours" must hold for both, or both may miss each other and sleep.
+ */
+#ifndef OTV_ATOMICS_H
+#define OTV_ATOMICS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sched.h>
+#include <time.h>
+
+/* ---- a 64-bit cell ------------------------------------------------------------------------ */
+
+typedef struct { _Atomic int64_t value; } otv_cell;
+
+static inline int64_t otv_load(otv_cell *c)
+{
+    return atomic_load_explicit(&c->value, memory_order_acquire);
+}
+
+/* A load that takes part in the one order of all seq-cst operations. The second half of a
+ * handshake must use this one: on ARM an acquire load may still overtake an earlier store. */
+static inline int64_t otv_load_ordered(otv_cell *c)
+{
+    return atomic_load_explicit(&c->value, memory_order_seq_cst);
+}
+
+static inline void otv_lazy_set(otv_cell *c, int64_t v)
+{
+    atomic_store_explicit(&c->value, v, memory_order_release);
+}
+
+static inline void otv_set(otv_cell *c, int64_t v)
+{
+    atomic_store_explicit(&c->value, v, memory_order_seq_cst);
+}
+
+static inline bool otv_compare_and_set(otv_cell *c, int64_t expected, int64_t desired)
+{
+    return atomic_compare_exchange_strong_explicit(
+        &c->value, &expected, desired, memory_order_seq_cst, memory_order_seq_cst);
+}
+
+static inline int64_t otv_get_and_set(otv_cell *c, int64_t v)
+{
+    return atomic_exchange_explicit(&c->value, v, memory_order_seq_cst);
+}
+
+/* Adds and returns the value before. Refuses to wrap: on overflow nothing changes and *wrapped is
+ * set. A compare-and-set loop instead of one fetch-add, because a wrapped value must not be seen
+ * by anybody, not even for an instant. */
+static inline int64_t otv_get_and_add(otv_cell *c, int64_t n, bool *wrapped)
+{
+    int64_t seen = atomic_load_explicit(&c->value, memory_order_relaxed);
+    int64_t sum;
+    *wrapped = false;
+    do {
+        if (__builtin_add_overflow(seen, n, &sum)) {
+            *wrapped = true;
+            return seen;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(
+        &c->value, &seen, sum, memory_order_seq_cst, memory_order_relaxed));
+    return seen;
+}
+
+/* ---- spin lock ---------------------------------------------------------------------------- */
+
+/* The word holds the holder's thread id, 0 when free. */
+
+enum { OTV_SPINS = 100, OTV_YIELDS = 100, OTV_NAP_NS = 1000 };
+
+static inline void otv_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+static inline bool otv_try_lock(otv_cell *c, int64_t me)
+{
+    /* Read before the compare-and-set: a loser then shares the cache line instead of taking it
+     * away from the holder. */
+    int64_t expected = 0;
+    return atomic_load_explicit(&c->value, memory_order_relaxed) == 0
+        && atomic_compare_exchange_strong_explicit(
+               &c->value, &expected, me, memory_order_acquire, memory_order_relaxed);
+}
+
+/* First stage of waiting: a bounded spin with the processor's pause hint. */
+static inline bool otv_spin_lock(otv_cell *c, int64_t me)
+{
+    for (int i = 0; i < OTV_SPINS; i++) {
+        if (otv_try_lock(c, me))
+            return true;
+        otv_pause();
+    }
+    return false;
+}
+
+/* Later stages: give the core away, then sleep a microsecond at a time. `round` counts calls. */
+static inline void otv_back_off(int round)
+{
+    if (round < OTV_YIELDS) {
+        sched_yield();
+    } else {
+        struct timespec nap = {0, OTV_NAP_NS};
+        nanosleep(&nap, NULL);
+    }
+}
+
+/* Unlock is the lazy set's home: the release store pairs with the acquire in otv_try_lock, and
+ * nobody who unlocks goes on to check whether somebody waits. */
+static inline void otv_unlock(otv_cell *c)
+{
+    otv_lazy_set(c, 0);
+}
+
+/* ---- the house's state machine ------------------------------------------------------------ */
+
+/* The one table: states and transitions. The Python types, the documentation, the tests, the
+ * explorer's model and the SPIN model are all checked against it. */
+
+#define OTV_STATES(X) \
+    X(CREATED, 0) X(MOUNTING, 1) X(WAITING, 2) X(READY, 3) X(SCHEDULED, 4) X(RUNNING, 5)
+
+/*  name             from        to         runner mark: KEEP, TAKE (on entry), GIVE (on exit) */
+#define OTV_TRANSITIONS(X) \
+    X(begin_mount,    CREATED,   MOUNTING,  KEEP) \
+    X(end_mount,      MOUNTING,  WAITING,   KEEP) \
+    X(try_ready,      WAITING,   READY,     KEEP) \
+    X(try_schedule,   READY,     SCHEDULED, KEEP) \
+    X(try_run,        SCHEDULED, RUNNING,   TAKE) \
+    X(run_to_ready,   RUNNING,   READY,     GIVE) \
+    X(run_to_waiting, RUNNING,   WAITING,   GIVE)
+
+enum otv_state {
+#define X(name, number) OTV_##name = number,
+    OTV_STATES(X)
+#undef X
+};
+
+/* Every transition is a read followed by a compare-and-set that runs only if the read looked
+ * right. Many senders to one busy actor then share its cache line; an unconditional
+ * compare-and-set would make each of them fetch it for writing, only to fail.
+ *
+ * The read is seq-cst: in try_ready it is the sender's half of the wake-up handshake ("I put my
+ * message, then I look whether you sleep"), whose other half is run_to_waiting followed by the
+ * re-check of the mailboxes. */
+static inline bool otv_transition(otv_cell *c, enum otv_state from, enum otv_state to)
+{
+    return otv_load_ordered(c) == from && otv_compare_and_set(c, from, to);
+}
+
+#endif

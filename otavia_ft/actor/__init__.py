@@ -1,0 +1,1 @@
+"""What a user subclasses: kinds of actors, routing, lifecycle hooks, cleaners."""

@@ -1,0 +1,252 @@
+"""Actors: what a user subclasses.
+
+Two ways to write one, freely mixed. The reference style overrides `resume_notice(stack)` and
+`resume_ask(stack)` and says with the stack how it goes on. The everyday style marks handlers with
+`@on(Type)`, plain or `async def`. Both run on the same stacks.
+
+Every method here is called on one thread at a time, and never overlaps another of the same actor.
+The table of hooks (thread, allowed results, effect of raising) stands in docs/actors.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, MutableMapping
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from otavia_ft.actor.plan import Plan
+from otavia_ft.address import ActorAddress
+from otavia_ft.context import running_house
+from otavia_ft.errors import StackError
+from otavia_ft.house.lifecycle import ExceptionStrategy
+from otavia_ft.message import Event, Notice, PoisonPill, TimeoutEvent
+from otavia_ft.stack.driver import CoroutineState
+from otavia_ft.stack.stack import (
+    AskStack,
+    BatchAskStack,
+    BatchNoticeStack,
+    ChannelStack,
+    NoticeStack,
+    Stack,
+)
+from otavia_ft.stack.state import StackState, StackYield
+
+if TYPE_CHECKING:
+    from otavia_ft.house.house import House
+    from otavia_ft.system import ActorSystem
+    from otavia_ft.timer import TimerTask
+
+__all__ = ["AbstractActor", "AutoCleanable", "MainActor", "StateActor"]
+
+START = StackState.START
+
+
+class AbstractActor:
+    """The base of all actors: hooks with their defaults, and the way to the runtime."""
+
+    plan: ClassVar[Plan]
+
+    has_channels: ClassVar[bool] = False
+    """Whether this is an IO actor: bound to its thread's reactor, never stolen."""
+
+    batchable: ClassVar[bool] = False
+    """Whether messages that pass the filters are handed over in batches."""
+
+    serial: ClassVar[bool] = False
+    """Whether a waiting handler keeps new messages out (True), or they interleave (False)."""
+
+    notice_exception_strategy: ExceptionStrategy = ExceptionStrategy.RESTART
+    """What happens when the handler of a notice raises."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.plan = Plan(cls, AbstractActor)
+
+    # ---- hooks to override
+
+    def pre_start(self) -> None:
+        """Once a life, before everything else."""
+
+    def after_mount(self) -> None:
+        """Once a life, before the first message; address, system and logger are there."""
+
+    def before_restart(self) -> None:
+        """Before a restart."""
+
+    def restart(self) -> None:
+        """The restart itself: bring the state back into order. The instance stays the same."""
+
+    def after_restart(self) -> None:
+        """After a restart."""
+
+    def post_stop(self) -> None:
+        """Once a life, at its end; no message comes after it."""
+
+    def handle_actor_timeout(self, event: TimeoutEvent) -> None:
+        """A timer that this actor registered went off."""
+
+    def receive_event(self, event: Event) -> None:
+        """An event of another kind. Only channels actors know what to do with one."""
+        running_house("receive_event").dead_letter(event, "this actor handles no such event")
+
+    def is_barrier_call(self, message: Any) -> bool:
+        """Whether no other ask or notice may be handled until this message's execution ends."""
+        return self.serial
+
+    def batch_ask_filter(self, message: Any) -> bool:
+        """Which asks of a batchable actor may go into a batch."""
+        return True
+
+    def batch_notice_filter(self, message: Any) -> bool:
+        """Which notices of a batchable actor may go into a batch."""
+        return True
+
+    # ---- the hand-written form; the defaults route to `@on` handlers
+
+    def resume_notice(self, stack: NoticeStack) -> StackYield:
+        """Handle a notice, or go on with it where it was suspended."""
+        if stack.state is not START:
+            return _go_on(stack)
+        message = stack.notice
+        handler = self.plan.route(type(message))
+        if handler is None:
+            stack.house.dead_letter(
+                message, f"{stack.house.name} has no handler for {type(message).__name__}"
+            )
+            return stack.return_()
+        result = handler(self, message)
+        if type(result) is CoroutineType:
+            return CoroutineState(result).advance(stack)
+        return stack.return_()
+
+    def resume_ask(self, stack: AskStack) -> StackYield:
+        """Handle an ask, or go on with it where it was suspended."""
+        if stack.state is not START:
+            return _go_on(stack)
+        message = stack.ask
+        handler = self.plan.route(type(message))
+        if handler is None:
+            raise StackError(f"{stack.house.name} has no handler for {type(message).__name__}")
+        result = handler(self, message)
+        if type(result) is CoroutineType:
+            return CoroutineState(result).advance(stack)
+        return stack.return_(result)
+
+    def resume_batch_notice(self, stack: BatchNoticeStack) -> StackYield:
+        """Handle a batch of notices; for a batchable actor."""
+        raise StackError(f"{stack.house.name} is batchable but has no resume_batch_notice")
+
+    def resume_batch_ask(self, stack: BatchAskStack) -> StackYield:
+        """Handle a batch of asks; for a batchable actor."""
+        raise StackError(f"{stack.house.name} is batchable but has no resume_batch_ask")
+
+    def resume_channel(self, stack: ChannelStack) -> StackYield:
+        """Handle an inbound channel message; for channels actors only."""
+        raise StackError(f"{stack.house.name} cannot handle channels: derive from ChannelsActor")
+
+    # ---- the way to the runtime: inside a running handler or hook only
+
+    @property
+    def address(self) -> ActorAddress:
+        """This actor's address."""
+        return ActorAddress(running_house("self.address"))
+
+    @property
+    def system(self) -> ActorSystem:
+        """The system that this actor lives in."""
+        return running_house("self.system").scheduler.system
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose records name this actor (`record.actor`)."""
+        house = running_house("self.logger")
+        return _ActorLogger(logging.getLogger("otavia_ft.actor"), {"actor": house.name})
+
+    def stop(self) -> None:
+        """Stop this actor after the message in hand."""
+        running_house("self.stop()").control(PoisonPill())
+
+    def notice_self_first(self, message: Any) -> None:
+        """Send oneself a notice that is handled before all others that wait."""
+        house = running_house("notice_self_first()")
+        house.put_front(4, message)
+
+    def after(self, seconds: float, attach: Any = None, *, every: float | None = None) -> TimerTask:
+        """Have `handle_actor_timeout` called in a while, and then every so often if asked to."""
+        return timer_of(running_house("self.after()"), seconds, attach, every)
+
+
+class _ActorLogger(logging.LoggerAdapter[logging.Logger]):
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        assert self.extra is not None
+        kwargs["extra"] = {**self.extra, **(kwargs.get("extra") or {})}
+        return f"{self.extra['actor']}: {msg}", kwargs
+
+
+def _go_on(stack: Stack) -> StackYield:
+    state = stack.state
+    if isinstance(state, CoroutineState):
+        return state.advance(stack)
+    raise StackError(
+        f"{stack.house.name} was resumed in {state!r} by its default resume method: override "
+        "resume_notice / resume_ask if you suspend stacks by hand"
+    )
+
+
+def timer_of(house: House, seconds: float, attach: Any, every: float | None) -> TimerTask:
+    """A timer that belongs to an actor, and ends with it."""
+    timer = house.scheduler.system.timer
+    number = timer.new_id()
+    task = timer.after(seconds, house.inform, TimeoutEvent(number, attach), every, number)
+    if house.timers is None:
+        house.timers = set()
+    elif len(house.timers) & (len(house.timers) - 1) == 0:
+        # At every power of two: forget those that are over, at O(1) a timer.
+        house.timers = {known for known in house.timers if known.pending}
+    house.timers.add(task)
+    return task
+
+
+AbstractActor.plan = Plan(AbstractActor, None)
+
+
+class StateActor(AbstractActor):
+    """An actor of pure business logic, without channels. Idle threads may steal its turns."""
+
+
+class MainActor(StateActor):
+    """An entry point: gets `MainActor.Args` as its first notice, right after the mount."""
+
+    class Args(Notice):
+        """The arguments of the program."""
+
+        __slots__ = ("args",)
+
+        def __init__(self, args: tuple[Any, ...]) -> None:
+            self.args = args
+
+        def __repr__(self) -> str:
+            return f"Args{self.args!r}"
+
+    def __init__(self, *args: Any) -> None:
+        self._args = args
+
+    def after_mount(self) -> None:
+        """Sends the arguments; an override must call it."""
+        self.notice_self_first(MainActor.Args(self._args))
+
+
+class AutoCleanable:
+    """Mixed into an actor that holds something to be cleaned up when the actor is gone.
+
+    `cleaner` is called once, at the start, and returns a function. That function runs on the owner's
+    thread after the actor has stopped, or after its last address has gone. It must not refer to the
+    actor or its address, or that would never happen.
+    """
+
+    def cleaner(self) -> Callable[[], None]:
+        """The function that cleans up. It must not hold the actor."""
+        raise NotImplementedError

@@ -1,0 +1,101 @@
+"""What the runtime knows of an actor class: computed once a class, never once a message.
+
+`@on(Type)` marks a handler. A message goes to the handler of its own type or of the nearest of its
+bases; the answer is remembered for the type, so that a message costs one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+
+if TYPE_CHECKING:
+    from otavia_ft.actor.base import AbstractActor
+
+__all__ = ["Plan", "on"]
+
+_MARK = "_otavia_on"
+
+
+def on[F: Callable[..., Any]](*types: Any) -> Callable[[F], F]:
+    """Mark a method as the handler of these message types: `@on(Add)`, `@on(Add, Get)`,
+    `@on(Add | Get)`. Plain or `async def`; what it returns answers an ask."""
+    flat = _flatten(types)
+
+    def mark(handler: F) -> F:
+        setattr(handler, _MARK, flat)
+        return handler
+
+    return mark
+
+
+def _flatten(types: tuple[Any, ...]) -> tuple[type, ...]:
+    flat: list[type] = []
+    for each in types:
+        origin = get_origin(each)
+        if origin is Union or isinstance(each, UnionType):
+            flat.extend(_flatten(get_args(each)))
+        elif isinstance(origin, type):
+            flat.append(origin)  # Ask[Total] is routed as Ask
+        elif isinstance(each, type):
+            flat.append(each)
+        else:
+            raise TypeError(f"@on takes message classes or unions of them, not {each!r}")
+    if not flat:
+        raise TypeError("@on needs at least one message class: @on(Add)")
+    return tuple(flat)
+
+
+class Plan:
+    """One actor class as the house sees it."""
+
+    __slots__ = ("_found", "_routes", "channels", "name", "special_asks", "special_notices", "wants_stop")
+
+    def __init__(self, cls: type[AbstractActor], base: type[AbstractActor] | None) -> None:
+        self.name = cls.__name__
+        self.channels = cls.has_channels
+        special = base is not None and (
+            cls.batchable is not False
+            or cls.serial is not False
+            or cls.is_barrier_call is not base.is_barrier_call
+        )
+        self.special_asks = self.special_notices = special
+        self.wants_stop = base is not None and (
+            cls.post_stop is not base.post_stop or hasattr(cls, "cleaner")
+        )
+        self._routes = _collect(cls)
+        self._found: dict[type, Callable[..., Any] | None] = {}
+        for name in ("resume_notice", "resume_ask", "resume_batch_notice", "resume_batch_ask"):
+            if inspect.iscoroutinefunction(getattr(cls, name, None)):
+                raise TypeError(
+                    f"{cls.__name__}.{name} cannot be async: it is the hand-written form. "
+                    "Write `@on(Type) async def ...` instead"
+                )
+
+    def route(self, kind: type) -> Callable[..., Any] | None:
+        """The handler for messages of this class, None if there is none."""
+        try:
+            return self._found[kind]
+        except KeyError:
+            handler = next((self._routes[c] for c in kind.__mro__ if c in self._routes), None)
+            self._found[kind] = handler
+            return handler
+
+
+def _collect(cls: type) -> dict[type, Callable[..., Any]]:
+    """Handlers by type; a subclass's `@on` wins over its base's, an override keeps the mark."""
+    routes: dict[type, Callable[..., Any]] = {}
+    for klass in reversed(cls.__mro__):
+        seen: dict[type, str] = {}
+        for name, member in vars(klass).items():
+            for kind in getattr(member, _MARK, ()):
+                if kind in seen:
+                    raise TypeError(
+                        f"{klass.__name__}: both {seen[kind]} and {name} handle {kind.__name__}"
+                    )
+                seen[kind] = name
+                routes[kind] = member
+    # A method that overrides a marked one without a mark of its own takes its place.
+    return {kind: getattr(cls, member.__name__, member) for kind, member in routes.items()}

@@ -1,0 +1,191 @@
+"""Addresses: how actors are reached, from any thread.
+
+An address is a handle on a house, and the only thing that keeps an actor alive: when the last one
+is gone and no message or timer is on its way, the actor is gone too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from otavia_ft.context import Context, running_stack
+from otavia_ft.doors import AtomicInt, me
+from otavia_ft.errors import OtaviaError
+from otavia_ft.house.lifecycle import Restart
+from otavia_ft.message import Ask, Envelope, Event, PoisonPill, SystemMessage
+from otavia_ft.stack.promise import MessageFuture
+
+if TYPE_CHECKING:
+    from otavia_ft.house.house import House
+    from otavia_ft.system import ActorSystem
+
+__all__ = ["ActorAddress", "Address", "RobinAddress"]
+
+
+class Address:
+    """What all addresses can do."""
+
+    __slots__ = ()
+
+    def _for_notice(self) -> House:
+        raise NotImplementedError
+
+    def _for_ask(self) -> House:
+        raise NotImplementedError
+
+    def _system(self) -> ActorSystem:
+        raise NotImplementedError
+
+    def notice(self, message: Any) -> None:
+        """Send a message that wants no answer. Any object will do."""
+        house = self._for_notice()
+        if isinstance(message, SystemMessage):
+            house.control(message)
+        else:
+            house.notice(message)
+
+    @overload
+    def ask[R](
+        self,
+        message: Ask[R],
+        future: MessageFuture[R] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> MessageFuture[R]: ...
+
+    @overload
+    def ask(
+        self,
+        message: object,
+        future: MessageFuture[Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> MessageFuture[Any]: ...
+
+    def ask(
+        self,
+        message: Any,
+        future: MessageFuture[Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> MessageFuture[Any]:
+        """Ask from inside an actor. Await the future, or suspend the stack on a state with it.
+
+        With a timeout the future fails with AskTimeout after that many seconds. From outside an
+        actor use `system.ask(address, message)`.
+        """
+        stack = running_stack("address.ask(...)")
+        asker = stack.house
+        if future is None:
+            future = MessageFuture()
+        elif not isinstance(future, MessageFuture):
+            raise TypeError(f"the future of an ask is a MessageFuture, not {future!r}")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout={timeout!r}: give a number of seconds above 0, or None")
+        number = asker.attach(stack, future)
+        if timeout is not None:
+            asker.attach_timeout(future, timeout)
+        self._for_ask().ask(Envelope(asker, number, message))
+        return future
+
+    def stop(self) -> None:
+        """Stop the actor after the message in hand; what is queued becomes dead letters."""
+        self.notice(PoisonPill())
+
+    def restart(self) -> None:
+        """Run the actor's restart hooks as a turn; its mail is kept."""
+        self.notice(Restart())
+
+
+class ActorAddress(Address):
+    """The address of one actor."""
+
+    __slots__ = ("__weakref__", "house")
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+
+    def _for_notice(self) -> House:
+        return self.house
+
+    _for_ask = _for_notice
+
+    def _system(self) -> ActorSystem:
+        return self.house.scheduler.system
+
+    def reply(self, reply: Any, ask_id: int) -> None:
+        """Answer ask number `ask_id` of this actor's. Handlers use `stack.return_(reply)`."""
+        self.house.answer(ask_id, reply)
+
+    def throw(self, error: OtaviaError, ask_id: int) -> None:
+        """Answer ask number `ask_id` of this actor's with an error."""
+        if not isinstance(error, OtaviaError):
+            raise TypeError(f"throw() sends an OtaviaError, not {error!r}: wrap it in AskFailed")
+        self.house.answer_error(ask_id, error)
+
+    def inform(self, event: Event) -> None:
+        """Deliver an event."""
+        if not isinstance(event, Event):
+            raise TypeError(f"inform() delivers an Event, not {event!r}; use notice() for messages")
+        self.house.inform(event)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ActorAddress) and other.house is self.house
+
+    def __hash__(self) -> int:
+        return hash(self.house.id)
+
+    def __repr__(self) -> str:
+        return f"<ActorAddress {self.house.name}>"
+
+
+class RobinAddress(Address):
+    """The address of several actors of one kind, each taking its turn.
+
+    If the actors are load-balanced (one on every thread) and the asker is too, an ask goes to the
+    one on the asker's own thread.
+    """
+
+    __slots__ = ("_ask_cursor", "_houses", "_notice_cursor", "load_balanced")
+
+    def __init__(self, houses: Sequence[House], load_balanced: bool = False) -> None:
+        self._houses = tuple(houses)
+        self._notice_cursor = AtomicInt()
+        self._ask_cursor = AtomicInt()
+        self.load_balanced = load_balanced
+
+    def _for_notice(self) -> House:
+        return self._houses[self._notice_cursor.get_and_add(1) % len(self._houses)]
+
+    def _for_ask(self) -> House:
+        if self.load_balanced:
+            context: Context | None = me()
+            asker = context.house if context is not None else None
+            if asker is not None and asker.load_balanced:
+                for house in self._houses:
+                    if house.scheduler is asker.scheduler:
+                        return house
+        return self._houses[self._ask_cursor.get_and_add(1) % len(self._houses)]
+
+    def _system(self) -> ActorSystem:
+        return self._houses[0].scheduler.system
+
+    def stop(self) -> None:
+        for address in self.addresses:
+            address.stop()
+
+    def restart(self) -> None:
+        for address in self.addresses:
+            address.restart()
+
+    @property
+    def addresses(self) -> tuple[ActorAddress, ...]:
+        """The single actors."""
+        return tuple(ActorAddress(house) for house in self._houses)
+
+    def __len__(self) -> int:
+        return len(self._houses)
+
+    def __repr__(self) -> str:
+        return f"<RobinAddress of {len(self)} {self._houses[0].plan.name}>"

@@ -1,0 +1,63 @@
+"""The operating system's part of sleeping: a bell that ends a wait, and the condition variable.
+
+The protocol that makes it safe stands in `parking.py`; here is only what really blocks a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+
+__all__ = ["Bell", "Condition"]
+
+# The pool's workers park on a condition variable; it is a door like the others.
+Condition = threading.Condition
+
+
+class Bell:
+    """A sticky, level-triggered file descriptor: an eventfd, or a socket pair where there is none.
+
+    A selector watches `fileno()` among its channels; a thread without channels uses `wait`.
+    """
+
+    __slots__ = ("_read", "_write")
+
+    def __init__(self) -> None:
+        if hasattr(os, "eventfd"):
+            self._read = self._write = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        else:
+            reader, writer = socket.socketpair()
+            reader.setblocking(False)
+            writer.setblocking(False)
+            self._read, self._write = reader.detach(), writer.detach()
+
+    def fileno(self) -> int:
+        return self._read
+
+    def ring(self) -> None:
+        """End the owner's sleep, or its next one. Any thread."""
+        try:
+            os.write(self._write, b"\1\0\0\0\0\0\0\0")
+        except BlockingIOError:
+            pass  # the bell is full, that is: it rings already
+
+    def silence(self) -> None:
+        """Forget all rings. The owner only, once awake."""
+        try:
+            os.read(self._read, 8)
+        except BlockingIOError:
+            pass
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until it rings (True) or `timeout` seconds have passed (False)."""
+        ready, _, _ = select.select([self._read], [], [], timeout)
+        if ready:
+            self.silence()
+        return bool(ready)
+
+    def close(self) -> None:
+        os.close(self._read)
+        if self._write != self._read:
+            os.close(self._write)

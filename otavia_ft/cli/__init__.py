@@ -1,0 +1,1 @@
+"""The commands behind ``./ft demo`` and ``./ft doctor``; also installed as ``otavia-ft``."""

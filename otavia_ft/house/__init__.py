@@ -1,0 +1,1 @@
+"""One actor's seat: states, mailboxes, dispatch order, barrier, batch, priority, lifecycle."""

@@ -1,0 +1,345 @@
+"""The house: one actor's seat in the scheduler.
+
+A house is one `run_turn` away from any scheduler. It is itself the atomic cell: state word, owner
+mark and six mailboxes are inherited from `HouseCell`, inside this object. The state machine:
+
+    CREATED → MOUNTING → WAITING ⇄ READY → SCHEDULED → RUNNING → READY or WAITING
+
+Who may touch what:
+ - any thread: the `post_*` methods and what is built on them (`notice`, `answer`, `inform`, ...);
+   `high_priority` may be set to True by any thread that delivers;
+ - the one thread that holds the house RUNNING (or MOUNTING): everything else;
+ - the thread that took the house out of a queue, until it has enqueued it again: `next_house`.
+
+The wake-up handshake, once more in words, because everything hangs on it. A sender puts its message
+first and reads the state second. A runner that found nothing stores WAITING first and looks at the
+mailboxes second (`_complete`). Whatever the order of the four steps, one of the two sees the other:
+either the sender finds WAITING and makes the house ready, or the runner finds the message and does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from otavia_ft.context import Context
+from otavia_ft.doors import HouseCell, HouseState, Mailbox
+from otavia_ft.errors import OtaviaError, StackError
+from otavia_ft.house import engine, gathering, lifecycle
+from otavia_ft.message import AskTimeoutEvent, Envelope, Event, TimeoutEvent
+from otavia_ft.stack.promise import ChannelPromise, MessagePromise
+from otavia_ft.stack.stack import Stack
+from otavia_ft.stack.table import FutureDispatcher
+
+if TYPE_CHECKING:
+    from otavia_ft.actor.base import AbstractActor
+    from otavia_ft.address import ActorAddress
+    from otavia_ft.system import ActorSystem
+
+__all__ = ["House", "Scheduler"]
+
+_log = logging.getLogger("otavia_ft.actor")
+
+SYSTEM, REPLY, EXCEPTION, ASK, NOTICE, EVENT = (int(box) for box in Mailbox)
+SYSTEM_BIT, REPLY_BIT, EXCEPTION_BIT, ASK_BIT, NOTICE_BIT, EVENT_BIT = (1 << b for b in Mailbox)
+EVERYTHING = (1 << len(Mailbox)) - 1
+# In a barrier new calls wait; what can end the barrier does not.
+IN_BARRIER = EVERYTHING & ~(ASK_BIT | NOTICE_BIT)
+
+_NOBODY = FutureDispatcher()  # shared by all houses that never asked; always empty
+
+
+class Scheduler(Protocol):
+    """What a house knows of the scheduler that runs it."""
+
+    system: ActorSystem
+
+    def ready(self, house: House) -> None:
+        """Queue a house that has just become READY, and wake whoever may run it. Any thread."""
+
+    def mount(self, house: House) -> None:
+        """Have a new house's start hooks run. Any thread."""
+
+    def call(self, thunk: Callable[[], Any]) -> None:
+        """Run a function on a thread of the scheduler's: the owner's, where there is one."""
+
+
+class House(HouseCell):
+    """One actor's seat: the contract between senders, the scheduler and the actor."""
+
+    __slots__ = (
+        "__weakref__",
+        "_next_id",
+        "actor",
+        "barrier",
+        "channel_futures",
+        "family",
+        "high_priority",
+        "id",
+        "load_balanced",
+        "next_house",
+        "plan",
+        "promises",
+        "scheduler",
+        "stop_reason",
+        "timers",
+    )
+
+    def __init__(self, actor: AbstractActor, scheduler: Scheduler, id: int) -> None:  # noqa: A002
+        self.actor: AbstractActor | None = actor
+        self.plan = type(actor).plan
+        self.scheduler = scheduler
+        self.id = id
+        self.high_priority = False
+        self.load_balanced = False
+        self.next_house: House | None = None
+        self.barrier: Stack | None = None
+        self.promises = _NOBODY
+        self.channel_futures: list[ChannelPromise[Any]] | None = None
+        self.timers: Any = None
+        self.family: Any = None
+        self.stop_reason: OtaviaError | None = None
+        self._next_id = 0
+
+    # ---- delivery: any thread
+
+    def notice(self, message: Any) -> None:
+        if self.post_notice(message):
+            self.scheduler.ready(self)
+
+    def ask(self, envelope: Envelope) -> None:
+        if self.post_ask(envelope):
+            self.scheduler.ready(self)
+
+    def answer(self, ids: int | tuple[int, ...], reply: Any) -> None:
+        """Deliver a reply to this asker. The eager priority is set before the house is queued."""
+        won = self.post_reply((ids, reply))
+        if self.size(REPLY) > self.scheduler.system.config.high_priority_replies:
+            self.high_priority = True
+        if won:
+            self.scheduler.ready(self)
+
+    def answer_error(self, ids: int | tuple[int, ...], error: OtaviaError) -> None:
+        if self.post_exception((ids, error)):
+            self.scheduler.ready(self)
+
+    def inform(self, event: Event) -> None:
+        won = self.post_event(event)
+        if self.size(EVENT) > self.scheduler.system.config.high_priority_events:
+            self.high_priority = True
+        if won:
+            self.scheduler.ready(self)
+
+    def control(self, message: Any) -> None:
+        """Deliver a system message: it overtakes everything."""
+        if self.post_system(message):
+            self.scheduler.ready(self)
+
+    def asker_address(self) -> ActorAddress:
+        from otavia_ft.address import ActorAddress  # the address is made of houses, not they of it
+
+        return ActorAddress(self)
+
+    # ---- the turn: the runner only
+
+    def run_turn(self, context: Context) -> None:
+        """Handle messages up to the thread's budget. The only thing a scheduler has to know."""
+        if not self.try_run():
+            return  # a stale entry: somebody else has run it
+        context.house = self
+        context.turns += 1
+        left = context.budget
+        try:
+            while left > 0:
+                mail = self.mail()
+                if self.barrier is not None:
+                    mail &= IN_BARRIER
+                if mail:
+                    left = self._dispatch(context, mail, left)
+                elif self.channel_futures:
+                    left = self._dispatch_channel_futures(context, left)
+                else:
+                    break
+        except BaseException as error:  # noqa: BLE001  # the engine catches all; this is the net
+            self.log_failure("could not finish its turn", error)
+        context.house = None
+        context.messages += context.budget - left
+        self._complete()
+
+    def _dispatch(self, context: Context, mail: int, left: int) -> int:
+        """One pass over the mailboxes in strict order; returns what is left of the budget.
+
+        Every loop ends early when a system message comes, so that the next pass starts with it.
+        """
+        if mail & SYSTEM_BIT:
+            left = self._dispatch_system(context, left)
+        if self.stop_reason is not None:
+            return lifecycle.bury(self, left)
+        if mail & REPLY_BIT:
+            box = self.drain(REPLY, left)
+            for ids, reply in box:
+                engine.receive_reply(context, self, ids, reply)
+            left = box.left
+        if mail & EXCEPTION_BIT:
+            box = self.drain(EXCEPTION, left)
+            for ids, error in box:
+                engine.receive_error(context, self, ids, error)
+            left = box.left
+        if mail & ASK_BIT and self.barrier is None:
+            left = self._dispatch_asks(context, left)
+        if mail & NOTICE_BIT and self.barrier is None:
+            left = self._dispatch_notices(context, left)
+        if mail & EVENT_BIT:
+            box = self.drain(EVENT, left)
+            for event in box:
+                self._receive_event(context, event)
+            left = box.left
+        if self.channel_futures:
+            left = self._dispatch_channel_futures(context, left)
+        return left
+
+    def _dispatch_asks(self, context: Context, left: int) -> int:
+        actor: Any = self.actor
+        if self.plan.special_asks:
+            return gathering.dispatch(context, self, ASK, left)
+        box = self.drain(ASK, left)
+        new = context.new_ask_stack
+        for envelope in box:
+            stack = new()
+            stack.house = self
+            stack.actor = actor
+            stack.asker = envelope.asker
+            stack.ask_id = envelope.message_id
+            stack.ask = envelope.message
+            engine.run_stack(context, self, stack)
+        return box.left
+
+    def _dispatch_notices(self, context: Context, left: int) -> int:
+        actor: Any = self.actor
+        if self.plan.special_notices:
+            return gathering.dispatch(context, self, NOTICE, left)
+        box = self.drain(NOTICE, left)
+        new = context.new_notice_stack
+        for message in box:
+            stack = new()
+            stack.house = self
+            stack.actor = actor
+            stack.notice = message
+            engine.run_stack(context, self, stack)
+        return box.left
+
+    def _dispatch_system(self, context: Context, left: int) -> int:
+        box = self.drain(SYSTEM, left)
+        for message in box:
+            try:
+                lifecycle.receive_system(context, self, message)
+            except BaseException as error:  # noqa: BLE001  # hooks are user code
+                self.log_failure(f"failed on {message!r}", error)
+        return box.left
+
+    def _receive_event(self, context: Context, event: Any) -> None:
+        if type(event) is AskTimeoutEvent:
+            engine.receive_ask_timeout(context, self, event)
+            return
+        actor: Any = self.actor
+        try:
+            if type(event) is TimeoutEvent:
+                actor.handle_actor_timeout(event)
+            else:
+                actor.receive_event(event)
+        except BaseException as error:  # noqa: BLE001  # hooks are user code
+            self.log_failure(f"failed on {event!r}", error)
+
+    def channel_completed(self, promise: ChannelPromise[Any]) -> None:
+        """A channel operation of this actor's ended; its stack is resumed in the next pass."""
+        if self.channel_futures is None:
+            self.channel_futures = []
+        self.channel_futures.append(promise)
+
+    def _dispatch_channel_futures(self, context: Context, left: int) -> int:
+        completed, self.channel_futures = self.channel_futures or [], None
+        for promise in completed:
+            engine.promise_completed(context, self, promise)
+        return left - len(completed)
+
+    def _complete(self) -> None:
+        """complete_running: READY again, or WAITING and look once more."""
+        mask = EVERYTHING if self.barrier is None else IN_BARRIER
+        nothing_awaited = self.promises.count == 0
+        if self.channel_futures or self.has_mail(mask):
+            config = self.scheduler.system.config
+            self.high_priority = (
+                nothing_awaited
+                or self.size(REPLY) > config.high_priority_replies
+                or self.size(EVENT) > config.high_priority_events
+            )
+            self.run_to_ready()
+            self.scheduler.ready(self)
+        else:
+            self.high_priority = nothing_awaited
+            self.run_to_waiting()
+            if self.has_mail(mask) and self.try_ready():
+                self.scheduler.ready(self)
+
+    def mount(self, context: Context) -> None:
+        """Run the start hooks; only then may messages be handled. The owner's thread."""
+        context.house = self
+        try:
+            lifecycle.start(self)
+        except BaseException as error:  # noqa: BLE001  # hooks are user code
+            lifecycle.stop(context, self, lifecycle.failed_to_start(self, error))
+        context.house = None
+        # Still MOUNTING up to here: nobody could run a turn while the hooks ran.
+        self.end_mount()
+        if self.has_mail(EVERYTHING) and self.try_ready():
+            self.scheduler.ready(self)
+
+    # ---- asking: the runner only
+
+    def attach(self, stack: Stack, promise: MessagePromise[Any]) -> int:
+        """Let `stack` wait for `promise`; returns the number under which to answer."""
+        if promise.stack is not None or promise.is_done:
+            raise StackError(f"{promise!r} was used before: every ask needs a future of its own")
+        if stack.done:
+            raise StackError("this stack is finished: nobody would be there for the answer")
+        self._next_id = aid = self._next_id + 1
+        promise.aid = aid
+        stack.add_uncompleted(promise)
+        if self.promises is _NOBODY:
+            self.promises = FutureDispatcher()
+            self.scheduler.system.register.add(self)
+        self.promises.push(promise)
+        return aid
+
+    def attach_sleep(self, stack: Stack, promise: MessagePromise[Any], seconds: float) -> None:
+        aid = self.attach(stack, promise)
+        promise.timer = self.scheduler.system.timer.after(
+            seconds, self.inform, AskTimeoutEvent(aid, sleep=True)
+        )
+
+    def attach_timeout(self, promise: MessagePromise[Any], seconds: float) -> None:
+        promise.timer = self.scheduler.system.timer.after(
+            seconds, self.inform, AskTimeoutEvent(promise.aid)
+        )
+
+    # ---- telling people
+
+    @property
+    def name(self) -> str:
+        return f"{self.plan.name}#{self.id}"
+
+    def notice_failed(self, stack: Stack, error: BaseException) -> None:
+        lifecycle.notice_failed(self, stack, error)
+
+    def log_failure(self, what: str, error: BaseException) -> None:
+        try:
+            _log.error("%s %s", self.name, what, exc_info=error, extra={"actor": self.name})
+        except Exception:  # noqa: BLE001, S110  # a broken log handler must not break the actor
+            pass
+
+    def dead_letter(self, message: Any, reason: str) -> None:
+        self.scheduler.system.dead_letters.add(message, self.name, reason)
+
+    def __repr__(self) -> str:
+        return f"<House {self.name} {HouseState(self.state).name}>"

@@ -1,0 +1,188 @@
+"""An actor's life: start, restart, stop, and what becomes of mail for the dead.
+
+All of it happens on the thread that holds the house (RUNNING, or MOUNTING for the start), as part of
+a turn, so no hook ever overlaps a handler.
+
+There is no seventh state for the stopped: a house whose actor has stopped goes on as before, but its
+turns bury the mail instead of delivering it. A message that races with the stop is therefore either
+handled, or buried (a dead letter, and an error to the asker), never forgotten.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from otavia_ft.doors import HouseState, Mailbox
+from otavia_ft.errors import ActorStopped, OtaviaError
+from otavia_ft.house import engine
+from otavia_ft.house.register import check_cleaner
+from otavia_ft.message import PoisonPill, SystemMessage
+
+if TYPE_CHECKING:
+    from otavia_ft.context import Context
+    from otavia_ft.house.house import House
+    from otavia_ft.stack.stack import Stack
+
+__all__ = [
+    "ExceptionStrategy",
+    "Restart",
+    "Stop",
+    "bury",
+    "bury_for_good",
+    "failed_to_start",
+    "notice_failed",
+    "receive_system",
+    "start",
+    "stop",
+]
+
+
+UNLIMITED = 1 << 62
+
+
+class ExceptionStrategy(Enum):
+    """What happens to an actor whose notice handler raised. (An ask's handler: the asker gets it.)"""
+
+    RESTART = "restart"
+    IGNORE = "ignore"
+    SHUTDOWN = "shutdown"
+
+
+class Stop(SystemMessage):
+    """Stop for a reason; the pill is the reasonless one."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: OtaviaError) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"Stop({self.reason})"
+
+
+class Restart(SystemMessage):
+    """Run the restart hooks, as a turn; the mail is kept."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Restart()"
+
+
+def receive_system(context: Context, house: House, message: Any) -> None:
+    """One control message."""
+    if house.stop_reason is not None:
+        return  # it is dead already
+    if isinstance(message, PoisonPill):
+        stop(context, house, ActorStopped(f"{house.name} has stopped"))
+    elif isinstance(message, Stop):
+        stop(context, house, message.reason)
+    elif isinstance(message, Restart):
+        restart(house)
+    else:
+        house.dead_letter(message, "not a system message that an actor knows")
+
+
+def start(house: House) -> None:
+    """The start hooks. What they raise stops the actor: half a start is no start."""
+    actor: Any = house.actor
+    if house.plan.wants_stop:
+        clean = actor.cleaner() if hasattr(actor, "cleaner") else None
+        if clean is not None:
+            check_cleaner(clean, actor, house)
+        house.scheduler.system.register.add(house, clean)
+    actor.pre_start()
+    actor.after_mount()
+
+
+def failed_to_start(house: House, error: BaseException) -> OtaviaError:
+    house.log_failure("failed to start and is stopped", error)
+    reason = ActorStopped(f"{house.name} failed to start: {type(error).__name__}: {error}")
+    reason.__cause__ = error
+    return reason
+
+
+def restart(house: House) -> None:
+    """The restart hooks on the same instance. If they fail, the actor stops."""
+    actor: Any = house.actor
+    try:
+        actor.before_restart()
+        actor.restart()
+        actor.after_restart()
+    except BaseException as error:  # noqa: BLE001  # hooks are user code
+        house.log_failure("failed to restart and is stopped", error)
+        reason = ActorStopped(f"{house.name} failed to restart: {type(error).__name__}: {error}")
+        reason.__cause__ = error
+        house.control(Stop(reason))
+
+
+def notice_failed(house: House, stack: Stack, error: BaseException) -> None:
+    """A notice's handler raised, and nobody waits for an answer."""
+    actor: Any = house.actor
+    strategy = actor.notice_exception_strategy
+    house.log_failure(f"failed on {type(stack.message).__name__} ({strategy.value})", error)
+    if strategy is ExceptionStrategy.RESTART:
+        restart(house)
+    elif strategy is ExceptionStrategy.SHUTDOWN:
+        house.scheduler.system.signal_stop()
+
+
+def stop(context: Context, house: House, reason: OtaviaError) -> None:
+    """End the actor's life, once: waiting stacks, timers, the hook, the cleaner; then the mail."""
+    if house.stop_reason is not None:
+        return
+    house.stop_reason = reason
+    waiting = {id(promise.stack): promise.stack for promise in house.promises}
+    for stack in waiting.values():
+        if stack is not None:
+            engine.cancel_stack(context, house, stack, reason)
+    house.barrier = None
+    if house.timers:
+        for task in list(house.timers):
+            task.cancel()
+    actor: Any = house.actor
+    try:
+        actor.post_stop()
+    except BaseException as error:  # noqa: BLE001  # hooks are user code
+        house.log_failure("failed in post_stop", error)
+    house.actor = None
+    clean = house.scheduler.system.register.remove(house)
+    if clean is not None:
+        house.scheduler.call(clean)
+
+
+def bury(house: House, left: int) -> int:
+    """A turn of a stopped house: dead letters for the mail, errors for the askers."""
+    reason = house.stop_reason
+    assert reason is not None
+    for mailbox in (Mailbox.REPLY, Mailbox.EXCEPTION, Mailbox.ASK, Mailbox.NOTICE, Mailbox.EVENT):
+        box = house.drain(mailbox, left)
+        for item in box:
+            if mailbox is Mailbox.ASK:
+                house.dead_letter(item.message, str(reason))
+                item.asker.answer_error(item.message_id, reason)
+            elif mailbox is not Mailbox.EVENT:
+                house.dead_letter(item if mailbox is Mailbox.NOTICE else item[1], str(reason))
+        left = box.left
+    return left
+
+
+def bury_for_good(house: House, reason: OtaviaError) -> None:
+    """The system is gone: a house found in a queue delivers nothing any more.
+
+    Any thread may be here; the transitions let one of them have the house.
+    """
+    if house.stop_reason is None:
+        house.stop_reason = reason
+    if house.state == HouseState.MOUNTING:
+        house.end_mount()
+        house.try_ready()
+    while house.try_schedule() and house.try_run():
+        while house.mail():
+            for _ in house.drain(Mailbox.SYSTEM, UNLIMITED):
+                pass
+            bury(house, UNLIMITED)
+        house.run_to_waiting()
+        if not (house.mail() and house.try_ready()):
+            break

@@ -1,0 +1,92 @@
+"""The register: houses that have something to say at the end.
+
+Most actors can simply be forgotten, and cost nothing here. Those that override `post_stop`, have a
+cleaner, or have ever asked (so that a handler of theirs may be waiting) are found through this
+register when the system stops. It holds them weakly: an entry goes away with its house, and if the
+house had a cleaner, that is when the cleaner is sent to the owner's thread.
+"""
+
+from __future__ import annotations
+
+import gc
+import types
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from otavia_ft.house.house import House, Scheduler
+
+__all__ = ["Register", "check_cleaner"]
+
+Cleaner = Callable[[], None]
+
+
+class _Entry(weakref.ref["House"]):
+    """A weak reference that knows what to do when its house is gone."""
+
+    __slots__ = ("clean", "number", "scheduler")
+
+    clean: Cleaner | None
+    number: int
+    scheduler: Scheduler
+
+
+class Register:
+    """Weak references to houses, by their id. Any thread: every step is one dict operation."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, _Entry] = {}
+
+    def add(self, house: House, clean: Cleaner | None = None) -> None:
+        """Remember a house. Its cleaner, if it has one, is given the first time."""
+        if house.id in self._entries:
+            return
+        entry = _Entry(house, self._gone)
+        entry.number = house.id
+        entry.scheduler = house.scheduler
+        entry.clean = clean
+        self._entries[house.id] = entry
+
+    def remove(self, house: House) -> Cleaner | None:
+        """Forget a house that has stopped; returns its cleaner, which is now the caller's."""
+        entry = self._entries.pop(house.id, None)
+        return None if entry is None else entry.clean
+
+    def houses(self) -> list[House]:
+        """Those that are still there."""
+        alive = (entry() for entry in list(self._entries.values()))
+        return [house for house in alive if house is not None]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _gone(self, entry: Any) -> None:
+        # On whatever thread dropped the last reference: only hand the cleaner over.
+        if self._entries.pop(entry.number, None) is not None and entry.clean is not None:
+            entry.scheduler.call(entry.clean)
+
+
+def check_cleaner(clean: Any, actor: Any, house: House) -> None:
+    """Refuse a cleaner that keeps its own actor alive, as far as that can be seen."""
+    if not callable(clean):
+        raise TypeError(f"{house.name}: cleaner() must return a function, not {clean!r}")
+    from otavia_ft.address import ActorAddress  # an address is made of houses, not they of it
+
+    seen: set[int] = set()
+    nearby: list[Any] = [clean]
+    for _ in range(4):  # bound method, closure cell, partial, container: no need to go deeper
+        following: list[Any] = []
+        for thing in nearby:
+            if thing is actor or (isinstance(thing, ActorAddress) and thing.house is house):
+                raise TypeError(
+                    f"{house.name}: its cleaner {clean!r} refers to the actor or its address, so "
+                    "the actor would never go away: give it only what has to be cleaned up"
+                )
+            if id(thing) not in seen and not isinstance(thing, (type, types.ModuleType)):
+                seen.add(id(thing))
+                # A function's globals are not what it holds on to.
+                referents = gc.get_referents(thing)
+                skip = getattr(thing, "__globals__", None)
+                following.extend(r for r in referents if r is not skip)
+        nearby = following

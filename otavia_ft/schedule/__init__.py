@@ -1,0 +1,1 @@
+"""Threads, queues, stealing, placement, timers' and memory's watchers."""

@@ -1,0 +1,114 @@
+"""HouseManager: one thread's three queues, and the way into them.
+
+    mounting    houses whose start hooks have yet to run      no time budget
+    channels    houses of IO actors                           no time budget
+    business    houses of state actors                        until the deadline; may be stolen
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from otavia_ft.context import Context
+from otavia_ft.doors import AtomicInt, me, now_ns
+from otavia_ft.house import lifecycle
+from otavia_ft.house.house import House
+from otavia_ft.schedule.queues import FIFOHouseQueue, PriorityHouseQueue
+
+if TYPE_CHECKING:
+    from otavia_ft.schedule.thread import ActorThread
+    from otavia_ft.system import ActorSystem
+
+__all__ = ["HouseManager"]
+
+
+class HouseManager:
+    """The scheduler that a pinned house knows: that of its owner."""
+
+    def __init__(self, thread: ActorThread, system: ActorSystem) -> None:
+        self.system = system
+        self._thread = thread
+        config = system.config
+        self.mounting = FIFOHouseQueue()
+        self.channels = PriorityHouseQueue(config.ageing_limit)
+        self.business = PriorityHouseQueue(config.ageing_limit)
+        self._stride = config.deadline_stride
+        self._steal_floor = config.steal_floor if config.stealing else 1 << 62
+        self._closed = AtomicInt()
+
+    # ---- the way in: any thread
+
+    def ready(self, house: House) -> None:
+        """Queue a house that has just become READY; wake its owner, and a thief if there is much."""
+        if house.plan.channels:
+            self.channels.enqueue(house)
+        elif self.business.enqueue(house) > self._steal_floor:
+            self._thread.crew.call_thief(self._thread)
+        self._wake_owner()
+
+    def mount(self, house: House) -> None:
+        """Queue a new house for its start hooks."""
+        if house.begin_mount():
+            self.mounting.enqueue(house)
+            self._wake_owner()
+
+    def call(self, thunk: Callable[[], Any]) -> None:
+        """Run a function on the owner's thread."""
+        self._thread.call(thunk)
+
+    def _wake_owner(self) -> None:
+        thread = self._thread
+        context: Context | None = me()
+        if context is None or context.owner is not thread:
+            thread.wake()
+        # Pairs with close(): either it sees what was just queued, or we see that it is closed.
+        if self._closed.load():
+            self.bury()
+
+    # ---- the way out: the owner's thread
+
+    @property
+    def runnable(self) -> bool:
+        """Whether anything waits in any of the queues."""
+        return bool(len(self.business) or len(self.mounting) or len(self.channels))
+
+    def run_channels_actors(self, context: Context) -> int:
+        """Drain the IO actors, then the mounts. Returns how many houses ran."""
+        count = 0
+        while (house := self.channels.dequeue()) is not None:
+            count += 1
+            if house.try_schedule():
+                house.run_turn(context)
+        while (house := self.mounting.dequeue()) is not None:
+            count += 1
+            house.mount(context)
+        return count
+
+    def run_state_actors(self, context: Context, deadline: int | None) -> int:
+        """Run state actors until there are none or time is up. Returns how many ran."""
+        count = 0
+        dequeue = self.business.dequeue
+        stride = self._stride
+        while (house := dequeue()) is not None:
+            if house.try_schedule():
+                house.run_turn(context)
+            count += 1
+            # A look at the clock costs about as much as a short turn: one look for many turns.
+            if deadline is not None and count % stride == 0 and now_ns() >= deadline:
+                break
+        return count
+
+    # ---- the end
+
+    def close(self) -> None:
+        """After the thread has ended: whatever is queued, or comes later, is buried."""
+        self._closed.set(1)
+        self.bury()
+
+    def bury(self) -> None:
+        """Dead letters for all mail in all queues. Any thread: the queues and the houses' own
+        transitions let just one of several have each house."""
+        for queue in (self.mounting, self.channels, self.business):
+            while (house := queue.dequeue()) is not None:
+                lifecycle.bury_for_good(house, self.system.stopped_error)

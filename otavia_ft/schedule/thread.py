@@ -1,0 +1,222 @@
+"""ActorThread: one a core, each running the same loop of three phases.
+
+    Phase 1  IO           serve ready channels; block only if there is nothing else to do at all
+    Phase 2  IO pipeline  IO actors and mounts, to the end; thread events; cleaners
+    Phase 3  business     state actors, until the deadline
+    then, if all of that was nothing: try to steal one house
+
+No handler, hook or channel can end the thread: houses and the reactor catch everything.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from otavia_ft.context import Context
+from otavia_ft.doors import AtomicInt, HouseCell, Mailbox, now_ns, set_me
+from otavia_ft.parking import Parker
+from otavia_ft.schedule.manager import HouseManager
+from otavia_ft.schedule.reactor import Reactor
+
+if TYPE_CHECKING:
+    from otavia_ft.schedule.crew import Crew
+    from otavia_ft.system import ActorSystem
+
+__all__ = ["ActorThread", "QueueStatistics", "ThreadStatistics"]
+
+_log = logging.getLogger("otavia_ft.thread")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """What waits on one thread."""
+
+    mounting: int
+    channels: int
+    business: int
+    business_high: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStatistics:
+    """What one thread has done so far, and what it has before it."""
+
+    index: int
+    turns: int
+    messages: int
+    steals_taken: int
+    steals_given: int
+    parks: int
+    wakeups: int
+    selector_rebuilds: int
+    asleep: bool
+    queues: QueueStatistics
+
+
+class ActorThread:
+    """One worker: its queues, its reactor, its loop."""
+
+    def __init__(self, index: int, system: ActorSystem, crew: Crew) -> None:
+        config = system.config
+        self.index = index
+        self.system = system
+        self.crew = crew
+        self.manager = HouseManager(self, system)
+        self.reactor = Reactor(config.selector_rebuild_threshold)
+        self.parker = Parker(self.reactor.bell)
+        self.events = HouseCell()  # only its event mailbox: thunks to run on this thread
+        self.context = Context(self, config.throughput_budget)
+        self.thread: threading.Thread | None = None
+        self._stopping = AtomicInt()
+        self._idle_count = 0
+        self._io_ratio = config.io_ratio
+        self._min_budget_ns = config.min_budget_us * 1000
+        # Counters: written by the one thread that does the thing, read by anybody.
+        self.steals_taken = 0
+        self.steals_given = AtomicInt()
+        self.parks = 0
+        self.wakeups = AtomicInt()
+
+    # ---- from other threads
+
+    def wake(self) -> None:
+        """Work was put where this thread looks. A system call only if it sleeps."""
+        if self.parker.wake():
+            self.wakeups.get_and_add(1)
+
+    def call(self, thunk: Callable[[], Any]) -> None:
+        """Run a function on this thread, in Phase 2."""
+        self.events.put(Mailbox.EVENT, thunk)
+        self.wake()
+
+    def start(self) -> None:
+        name = f"{self.system.name}-worker-{self.index}"
+        self.thread = threading.Thread(target=self.run, name=name, daemon=True)
+        self.thread.start()
+
+    def signal_stop(self) -> None:
+        """End after the turn in hand."""
+        self._stopping.set(1)
+        self.wake()
+
+    # ---- the loop
+
+    def run(self) -> None:
+        # Made again on the thread itself: an object's references are cheap on the thread that
+        # made it, and this one is touched for every message.
+        self.context = context = Context(self, self.system.config.throughput_budget)
+        set_me(context)
+        try:
+            while not self._stopping.load():
+                self.run_once(context, may_block=True)
+        except BaseException:  # noqa: BLE001  # our own bug; say so rather than vanish
+            _log.critical("%s died: please report this", self.system.name, exc_info=True)
+        finally:
+            set_me(None)
+
+    def run_once(self, context: Context, may_block: bool = False) -> bool:
+        """One iteration. Returns whether anything ran."""
+        if may_block and not self._has_work():
+            served = self._sleep()
+        else:
+            served = self.reactor.poll()
+        ran = self.manager.run_channels_actors(context)
+        ran += self._run_events()
+        ran += self.manager.run_state_actors(context, self._deadline(served))
+        if ran or served:
+            self._idle_count = 0
+            return True
+        return self._try_steal(context)
+
+    def _has_work(self) -> bool:
+        return self.manager.runnable or self.events.has_mail(1 << Mailbox.EVENT)
+
+    def _sleep(self) -> int:
+        """Block until there is something to do: parking.py's protocol, with the thief's promise."""
+        self.parker.start_looking()
+        self.crew.asleep.get_and_add(1)
+        try:
+            if (
+                self._has_work()
+                or self._stopping.load()
+                or not self.parker.fall_asleep()
+            ):
+                return self.reactor.poll()
+            if self.crew.worth_staying_awake(self):
+                return self.reactor.poll()
+            self.parks += 1
+            return self.reactor.wait()
+        finally:
+            self.crew.asleep.get_and_add(-1)
+            self.parker.start_looking()
+
+    def _deadline(self, served: int) -> int | None:
+        """Until when Phase 3 may run: in proportion to the time that IO took, waiting excluded."""
+        if self._io_ratio == 100:
+            return None
+        budget = self._min_budget_ns
+        if served:
+            share = self.reactor.io_ns * (100 - self._io_ratio) // self._io_ratio
+            budget = max(budget, share)
+        return now_ns() + budget
+
+    def _run_events(self) -> int:
+        count = 0
+        if not self.events.has_mail(1 << Mailbox.EVENT):
+            return 0
+        for thunk in self.events.drain(Mailbox.EVENT, 1 << 62):
+            count += 1
+            try:
+                thunk()
+            except BaseException:  # noqa: BLE001  # cleaners are user code
+                _log.exception("a cleaner or thread event failed")
+        return count
+
+    def _try_steal(self, context: Context) -> bool:
+        self._idle_count += 1
+        stolen = self.crew.steal(self, self._idle_count)
+        if stolen is None:
+            return False
+        victim, house = stolen
+        self.steals_taken += 1
+        victim.steals_given.get_and_add(1)
+        if house.try_schedule():
+            house.run_turn(context)
+        return True
+
+    # ---- looking at it
+
+    @property
+    def idle(self) -> bool:
+        """Asleep with nothing queued (a hint, see the system's shutdown)."""
+        return self.parker.asleep and not self._has_work()
+
+    def statistics(self) -> ThreadStatistics:
+        manager = self.manager
+        return ThreadStatistics(
+            index=self.index,
+            turns=self.context.turns,
+            messages=self.context.messages,
+            steals_taken=self.steals_taken,
+            steals_given=self.steals_given.load(),
+            parks=self.parks,
+            wakeups=self.wakeups.load(),
+            selector_rebuilds=self.reactor.rebuilds,
+            asleep=self.parker.asleep,
+            queues=QueueStatistics(
+                mounting=len(manager.mounting),
+                channels=len(manager.channels),
+                business=len(manager.business),
+                business_high=manager.business.high,
+            ),
+        )
+
+    def close(self) -> None:
+        """After the thread has ended: what was left for it to run, run here; the mail is buried."""
+        self._run_events()
+        self.manager.close()
+        self.reactor.close()

@@ -1,0 +1,1 @@
+"""One message's execution: stacks, states, promises, the future table, the coroutine driver."""

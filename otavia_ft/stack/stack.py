@@ -1,0 +1,393 @@
+"""Stacks: the execution of one message, from its arrival to its end.
+
+A stack holds what a coroutine's frame would hold in a language that had them: where to go on
+(`state`) and what is awaited (the chain of uncompleted promises; those that have come are in the
+chain of completed ones until the state changes). A handler is called with the stack, does what it
+can, and either finishes it (`return_`, `throw`) or suspends it on a state. Handlers written as
+`async def` are driven by the very same stacks, see driver.py.
+
+Only the runner of the stack's actor touches a stack. After the handler has finished it, it belongs
+to the runtime and may serve the next message: do not keep it. In debug mode a kept one raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from otavia_ft.errors import AskFailed, OtaviaError, StackError
+from otavia_ft.message import Asker, Envelope
+from otavia_ft.stack.promise import Promise
+from otavia_ft.stack.state import StackState, StackYield
+
+if TYPE_CHECKING:
+    from otavia_ft.address import ActorAddress
+    from otavia_ft.house.house import House
+    from otavia_ft.pool import Poolable, ThreadPool
+
+__all__ = [
+    "AskStack",
+    "BatchAskStack",
+    "BatchNoticeStack",
+    "ChannelStack",
+    "NoticeStack",
+    "Stack",
+]
+
+START = StackState.START
+SUSPEND = StackYield.SUSPEND
+RETURN = StackYield.RETURN
+
+
+class Stack:
+    """What all stacks share: state, promises, and the end."""
+
+    __slots__ = (
+        "actor",
+        "attach",
+        "completed_head",
+        "completed_tail",
+        "done",
+        "house",
+        "next_state",
+        "pool",
+        "state",
+        "uncompleted_head",
+        "uncompleted_tail",
+    )
+
+    actor: Any
+    house: House
+    replies: ClassVar[bool] = True
+    """Whether `return_` takes a value."""
+
+    def __init__(self) -> None:
+        self.pool: ThreadPool[Poolable] | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the start, with nothing left of the message before."""
+        self.state: StackState = START
+        self.next_state: StackState | None = None
+        self.uncompleted_head: Promise[Any] | None = None
+        self.uncompleted_tail: Promise[Any] | None = None
+        self.completed_head: Promise[Any] | None = None
+        self.completed_tail: Promise[Any] | None = None
+        self.attach: Any = None
+        self.done = False
+
+    clean = reset
+
+    # ---- what a handler calls
+
+    def suspend(self, state: StackState) -> StackYield:
+        """Wait; `state` says where to go on. Returns what the handler has to return."""
+        if not isinstance(state, StackState):
+            raise StackError(
+                f"suspend() wants a StackState, not {state!r}: use FutureState() and its future"
+            )
+        if self.done:
+            raise StackError("suspend() after the stack was finished: a stack ends once")
+        self.next_state = state
+        return SUSPEND
+
+    def _finish(self) -> None:
+        if self.done:
+            raise StackError(
+                f"{type(self).__name__} is finished already: a message is answered once; "
+                "if two paths of the handler answer, return after the first"
+            )
+        self.done = True
+
+    # ---- what the runtime calls
+
+    def resume(self) -> Any:
+        """Call the actor's resume method for this kind of stack."""
+        raise NotImplementedError
+
+    def fail(self, error: BaseException) -> bool:
+        """Tell whoever waits for this stack. False: nobody does, the actor's strategy decides."""
+        return False
+
+    def abandon(self, error: OtaviaError) -> None:
+        """The actor stops: answer whoever waits with `error` unless it was answered already."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something is still to come."""
+        return self.uncompleted_head is not None
+
+    def add_uncompleted(self, promise: Promise[Any]) -> None:
+        """Link a promise of this stack's own to the end of the uncompleted chain."""
+        promise.stack = self
+        tail = self.uncompleted_tail
+        promise.prev = tail
+        if tail is None:
+            self.uncompleted_head = promise
+        else:
+            tail.next = promise
+        self.uncompleted_tail = promise
+
+    def move_completed(self, promise: Promise[Any]) -> None:
+        """From the uncompleted chain to the end of the completed one."""
+        self._unlink(promise)
+        tail = self.completed_tail
+        promise.prev = tail
+        if tail is None:
+            self.completed_head = promise
+        else:
+            tail.next = promise
+        self.completed_tail = promise
+
+    def set_state(self, state: StackState) -> None:
+        """Enter a state; what the old one has waited for is let go."""
+        self.completed_head = self.completed_tail = None
+        self.state = state
+
+    def uncompleted(self) -> Iterator[Promise[Any]]:
+        """The promises still to come, oldest first; each may be unlinked by the caller."""
+        promise = self.uncompleted_head
+        while promise is not None:
+            following = promise.next
+            yield promise
+            promise = following
+
+    def _unlink(self, promise: Promise[Any]) -> None:
+        before, after = promise.prev, promise.next
+        if before is None:
+            self.uncompleted_head = after
+        else:
+            before.next = after
+        if after is None:
+            self.uncompleted_tail = before
+        else:
+            after.prev = before
+        promise.prev = promise.next = None
+
+    def forget(self, promise: Promise[Any]) -> None:
+        """Nobody waits for this promise any more."""
+        self._unlink(promise)
+        promise.stack = None
+
+
+class NoticeStack(Stack):
+    """The execution of one notice."""
+
+    __slots__ = ("notice",)
+
+    replies = False
+
+    notice: Any
+
+    def return_(self) -> StackYield:
+        """The notice is handled."""
+        self._finish()
+        return RETURN
+
+    def resume(self) -> Any:
+        return self.actor.resume_notice(self)
+
+    @property
+    def message(self) -> Any:
+        return self.notice
+
+    def clean(self) -> None:
+        self.reset()
+        self.notice = None
+
+
+class BatchNoticeStack(Stack):
+    """The execution of several notices at once, in the order they came."""
+
+    __slots__ = ("notices",)
+
+    replies = False
+
+    notices: Sequence[Any]
+
+    def return_(self) -> StackYield:
+        """All of them are handled."""
+        self._finish()
+        return RETURN
+
+    def resume(self) -> Any:
+        return self.actor.resume_batch_notice(self)
+
+    @property
+    def message(self) -> Any:
+        return self.notices
+
+    def clean(self) -> None:
+        self.reset()
+        self.notices = ()
+
+
+class AskStack(Stack):
+    """The execution of one ask; it ends with a reply or an error to the asker."""
+
+    __slots__ = ("ask", "ask_id", "asker")
+
+    ask: Any
+    ask_id: int
+    asker: Asker
+
+    def return_(self, reply: Any) -> StackYield:
+        """Reply. The reply is sent now, not when the handler ends."""
+        self._finish()
+        self.asker.answer(self.ask_id, reply)
+        return RETURN
+
+    def throw(self, cause: BaseException) -> StackYield:
+        """Answer with an error; the asker's future fails with AskFailed, its cause is `cause`."""
+        self._finish()
+        self.asker.answer_error(self.ask_id, _as_error(cause, self.house))
+        return RETURN
+
+    @property
+    def sender(self) -> ActorAddress | None:
+        """Who asked; None when the ask came from outside the system."""
+        return self.asker.asker_address()
+
+    def resume(self) -> Any:
+        return self.actor.resume_ask(self)
+
+    def fail(self, error: BaseException) -> bool:
+        if not self.done:
+            self.throw(error)
+        return True
+
+    def abandon(self, error: OtaviaError) -> None:
+        if not self.done:
+            self.done = True
+            self.asker.answer_error(self.ask_id, error)
+
+    @property
+    def message(self) -> Any:
+        return self.ask
+
+    def clean(self) -> None:
+        self.reset()
+        self.ask = None
+        del self.asker
+
+
+class BatchAskStack(Stack):
+    """The execution of several asks at once. The envelopes live as long as the stack."""
+
+    __slots__ = ("asks",)
+
+    asks: Sequence[Envelope]
+
+    def return_(self, reply: Any) -> StackYield:
+        """One reply for all; or a sequence of (envelope, reply) pairs, one for each ask."""
+        if isinstance(reply, (list, tuple)) and reply and _is_pair(reply[0]):
+            return self._return_pairs(reply)
+        self._finish()
+        for asker, ids in self._by_asker():
+            asker.answer(ids, reply)
+        return RETURN
+
+    def _return_pairs(self, pairs: Sequence[tuple[Envelope, Any]]) -> StackYield:
+        missing = {id(envelope): envelope for envelope in self.asks}
+        for pair in pairs:
+            if not _is_pair(pair) or missing.pop(id(pair[0]), None) is None:
+                raise StackError(
+                    f"{pair!r} is not an (envelope, reply) pair for an unanswered ask of this batch"
+                )
+        if missing:
+            raise StackError(f"{len(missing)} of {len(self.asks)} asks of the batch got no reply")
+        self._finish()
+        for envelope, reply in pairs:
+            envelope.asker.answer(envelope.message_id, reply)
+        return RETURN
+
+    def throw(self, cause: BaseException) -> StackYield:
+        """Answer all of them with an error."""
+        self._finish()
+        error = _as_error(cause, self.house)
+        for asker, ids in self._by_asker():
+            asker.answer_error(ids, error)
+        return RETURN
+
+    def _by_asker(self) -> Iterator[tuple[Asker, int | tuple[int, ...]]]:
+        """One answer an asker, however many of the asks are its own."""
+        grouped: dict[int, tuple[Asker, list[int]]] = {}
+        for envelope in self.asks:
+            grouped.setdefault(id(envelope.asker), (envelope.asker, []))[1].append(
+                envelope.message_id
+            )
+        for asker, ids in grouped.values():
+            yield asker, ids[0] if len(ids) == 1 else tuple(ids)
+
+    def resume(self) -> Any:
+        return self.actor.resume_batch_ask(self)
+
+    def fail(self, error: BaseException) -> bool:
+        if not self.done:
+            self.throw(error)
+        return True
+
+    def abandon(self, error: OtaviaError) -> None:
+        if not self.done:
+            self.done = True
+            for asker, ids in self._by_asker():
+                asker.answer_error(ids, error)
+
+    @property
+    def message(self) -> Any:
+        return [envelope.message for envelope in self.asks]
+
+    def clean(self) -> None:
+        self.reset()
+        self.asks = ()
+
+
+class ChannelStack(Stack):
+    """The execution of one inbound channel message.
+
+    It only records its result; the channel writes it out in the order of its inflight queue and
+    recycles the stack then. `message_id` is its key there.
+    """
+
+    __slots__ = ("channel", "error", "inbound", "message_id", "result")
+
+    channel: Any
+    inbound: Any
+    message_id: int
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def return_(self, result: Any = None) -> StackYield:
+        self._finish()
+        self.result = result
+        return RETURN
+
+    def throw(self, cause: BaseException) -> StackYield:
+        self._finish()
+        self.error = cause
+        return RETURN
+
+    def resume(self) -> Any:
+        return self.actor.resume_channel(self)
+
+    def fail(self, error: BaseException) -> bool:
+        if not self.done:
+            self.throw(error)
+        return True
+
+    @property
+    def message(self) -> Any:
+        return self.inbound
+
+
+def _is_pair(thing: Any) -> bool:
+    return isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[0], Envelope)
+
+
+def _as_error(cause: BaseException, house: House) -> OtaviaError:
+    if not isinstance(cause, BaseException):
+        raise StackError(f"throw() wants an exception, not {cause!r}")
+    return AskFailed(cause, house.name)

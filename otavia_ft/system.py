@@ -1,0 +1,259 @@
+"""ActorSystem: builds, owns and stops everything.
+
+    with ActorSystem(workers=4) as system:
+        counter = system.build_actor(Counter)
+        counter.notice(Add(1))
+        print(system.ask(counter, Get(), timeout=5).result())
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self, overload
+
+from otavia_ft.actor.base import AbstractActor
+from otavia_ft.address import ActorAddress, Address, RobinAddress
+from otavia_ft.config import Config
+from otavia_ft.deadletters import DeadLetters
+from otavia_ft.doors import AtomicInt, me, now
+from otavia_ft.errors import OutsideActor, SystemStopped
+from otavia_ft.house.house import House
+from otavia_ft.house.register import Register
+from otavia_ft.message import Ask
+from otavia_ft.outside import OutsideAsks
+from otavia_ft.pressure import Pressure
+from otavia_ft.schedule import memory
+from otavia_ft.schedule.pinned import PinnedScheduler
+from otavia_ft.schedule.thread import ThreadStatistics
+from otavia_ft.shutdown import Shutdown
+from otavia_ft.timer import Timer, TimerThread
+
+__all__ = ["ActorSystem", "SystemStatistics"]
+
+_log = logging.getLogger("otavia_ft.system")
+_gil_told = AtomicInt()
+
+
+@dataclass(frozen=True, slots=True)
+class SystemStatistics:
+    """A look at a system: sums over its threads, and the threads."""
+
+    name: str
+    running: bool
+    busy: bool
+    actors_built: int
+    turns: int
+    messages: int
+    steals: int
+    timers: int
+    open_asks: int
+    dead_letters: int
+    threads: tuple[ThreadStatistics, ...]
+
+
+class ActorSystem:
+    """A set of threads and the actors that live on them. Several may exist side by side."""
+
+    def __init__(
+        self,
+        name: str = "otavia",
+        *,
+        config: Config | None = None,
+        memory_probe: memory.Probe = memory.probe,
+        clock: Callable[[], float] = now,
+        **settings: Any,
+    ) -> None:
+        """Settings are those of `Config`: `ActorSystem(workers=4, steal_floor=8)`."""
+        if config is not None and settings:
+            raise TypeError(f"give a config or single settings ({', '.join(settings)}), not both")
+        self.name = name
+        self.config = config if config is not None else Config.load(**settings)
+        self.stopped_error = SystemStopped(f"{name} has stopped")
+        self.dead_letters = DeadLetters()
+        self.register = Register()
+        self.timer = Timer(self.config.timer_tick_ms / 1000, clock)
+        self.outside = OutsideAsks(self.timer)
+        self._ids = AtomicInt()
+        self._shutdown = Shutdown(self)
+        self.scheduler = PinnedScheduler(self)
+        self._pressure = Pressure(self.config, memory_probe)
+        self._start()
+
+    def _start(self) -> None:
+        _tell_about_the_gil()
+        self._timer_thread = TimerThread(self.timer, f"{self.name}-timer")
+        self.scheduler.start()
+        self._pressure.watch(self.timer)
+        # At the interpreter's end a system that is still running is stopped in order.
+        atexit.register(_stop_at_exit, weakref.ref(self))
+
+    def stop_timer(self) -> None:
+        """Step 5 of the shutdown."""
+        self._pressure.end()
+        self._timer_thread.stop()
+
+    # ---- actors
+
+    @overload
+    def build_actor(
+        self,
+        factory: Callable[..., AbstractActor],
+        *args: Any,
+        num: Literal[1] = 1,
+        **kwargs: Any,
+    ) -> ActorAddress: ...
+
+    @overload
+    def build_actor(
+        self, factory: Callable[..., AbstractActor], *args: Any, num: int, **kwargs: Any
+    ) -> Address: ...
+
+    def build_actor(
+        self, factory: Callable[..., AbstractActor], *args: Any, num: int = 1, **kwargs: Any
+    ) -> Address:
+        """Make `num` actors by `factory(*args, **kwargs)` and mount them.
+
+        One gives an ActorAddress. As many as there are workers puts one on each thread
+        (load-balanced), any other number spreads them; both give a RobinAddress.
+        """
+        if isinstance(num, bool) or not isinstance(num, int) or num < 1:
+            raise ValueError(f"num={num!r}: build at least one actor")
+        if not self._shutdown.running:
+            raise SystemStopped(f"{self.name} is stopping and builds no more actors")
+        actors = [_made(factory, args, kwargs) for _ in range(num)]
+        seats = self.scheduler.place(num, actors[0].has_channels)
+        balanced = num > 1 and num == self.scheduler.workers
+        houses = []
+        for actor, seat in zip(actors, seats, strict=True):
+            house = House(actor, seat, self._ids.get_and_add(1) + 1)
+            house.load_balanced = balanced
+            houses.append(house)
+        for house in houses:
+            house.scheduler.mount(house)
+        return ActorAddress(houses[0]) if num == 1 else RobinAddress(houses, balanced)
+
+    @overload
+    def ask[R](
+        self, address: Address, message: Ask[R], *, timeout: float | None = None
+    ) -> Future[R]: ...
+
+    @overload
+    def ask(
+        self, address: Address, message: object, *, timeout: float | None = None
+    ) -> Future[Any]: ...
+
+    def ask(self, address: Address, message: Any, *, timeout: float | None = None) -> Future[Any]:
+        """Ask from outside an actor. The future always ends: see `otavia_ft.outside`."""
+        if not isinstance(address, Address):
+            raise TypeError(f"system.ask wants an address, not {address!r}")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout={timeout!r}: give a number of seconds above 0, or None")
+        if me() is not None:
+            raise OutsideActor(
+                "system.ask(...) is for threads outside: waiting for its future would block the "
+                "ActorThread. Inside an actor: await address.ask(message)"
+            )
+        return self.outside.ask(address._for_ask(), message, timeout)
+
+    # ---- the end
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Finish what is queued (at most `timeout` seconds), say goodbye, end every thread.
+
+        Returns when it is done, whoever began it. Not inside a handler: see `signal_stop`.
+        """
+        if me() is not None:
+            raise OutsideActor(
+                "system.stop() waits for all handlers, so a handler cannot call it: "
+                "use system.signal_stop()"
+            )
+        try:
+            self._shutdown.stop(timeout)
+        except KeyboardInterrupt:
+            # The second Ctrl-C. (The first one ended the `with` block that called us.)
+            self._shutdown.force()
+            self._shutdown.wait(None)
+            raise
+
+    def signal_stop(self) -> None:
+        """Begin to stop and return at once. Safe everywhere, inside a handler too."""
+        self._shutdown.signal()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until the system has stopped. False: not within `timeout` seconds."""
+        return self._shutdown.wait(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # ---- looking at it
+
+    @property
+    def running(self) -> bool:
+        return self._shutdown.running
+
+    @property
+    def busy(self) -> bool:
+        """Whether memory is short, so that notices from outside are slowed down."""
+        return self._pressure.busy
+
+    def statistics(self) -> SystemStatistics:
+        """Counters as of about now; cheap enough to ask for often."""
+        threads = self.scheduler.statistics()
+        return SystemStatistics(
+            name=self.name,
+            running=self.running,
+            busy=self.busy,
+            actors_built=self._ids.load(),
+            turns=sum(t.turns for t in threads),
+            messages=sum(t.messages for t in threads),
+            steals=sum(t.steals_taken for t in threads),
+            timers=len(self.timer),
+            open_asks=len(self.outside),
+            dead_letters=self.dead_letters.total,
+            threads=threads,
+        )
+
+    def __repr__(self) -> str:
+        state = "running" if self.running else "stopped"
+        return f"<ActorSystem {self.name} {state}, {self.scheduler.workers} workers>"
+
+
+def _made(factory: Callable[..., Any], args: Any, kwargs: Any) -> AbstractActor:
+    actor = factory(*args, **kwargs)
+    if not isinstance(actor, AbstractActor):
+        raise TypeError(
+            f"build_actor wants an actor class or a function that makes an actor; {factory!r} made "
+            f"{actor!r}"
+        )
+    return actor
+
+
+def _tell_about_the_gil() -> None:
+    """Once a process: with the GIL everything is correct, but nothing runs in parallel."""
+    if sys._is_gil_enabled() and _gil_told.get_and_set(1) == 0:
+        _log.warning(
+            "the GIL is on: actors will work, but only one at a time. For parallelism run "
+            "python3.13t (see `otavia-ft doctor`)"
+        )
+
+
+def _stop_at_exit(reference: weakref.ref[ActorSystem]) -> None:
+    system = reference()
+    if system is not None and system.running:
+        system.stop(timeout=1.0)

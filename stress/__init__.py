@@ -1,0 +1,1 @@
+"""Tools that look for concurrency bugs in the runtime: real threads, an explorer, mutants."""

@@ -1,0 +1,1 @@
+"""The scenarios: small programs over the runtime's own code, one module a subject."""

@@ -1,0 +1,59 @@
+"""Shared by all tests: how to run a child interpreter that knows nothing of this one's flags."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FREE_THREADED = sysconfig.get_config_var("Py_GIL_DISABLED") == 1
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without anything that steers Python or this project."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "OTAVIA_FT", "PYTEST", "COV_"))
+    }
+
+
+@pytest.fixture
+def root() -> Path:
+    """The top of the checkout."""
+    return ROOT
+
+
+@pytest.fixture
+def free_threaded() -> None:
+    """Skip a test that has a meaning only where the GIL can be off."""
+    if not FREE_THREADED:
+        pytest.skip("this build of CPython always has a GIL")
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> RunPython:
+    """Run ``python -W error ... -c code`` in a child with a clean environment.
+
+    It starts in an empty folder, so that it imports what is installed and not what lies around.
+    """
+
+    def run(
+        code: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-W", "error", *arguments, "-c", code],
+            env=clean_environment() | dict(environment or {}),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,73 @@
+"""Loading and using the package never turns the GIL on, and never overrules a user who wants it.
+
+Each test looks into a child process, because the GIL belongs to the whole process and the test
+runner has imported who knows what.
+"""
+
+import pytest
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+import otavia_ft
+
+names = [
+    info.name
+    for info in pkgutil.walk_packages(otavia_ft.__path__, "otavia_ft.", onerror=lambda name: 1 / 0)
+    if not info.name.endswith(".__main__")
+]
+for name in names:
+    importlib.import_module(name)
+"""
+
+USE_CFFI = """
+import cffi
+
+ffi = cffi.FFI()
+ffi.cdef("typedef struct { int a; double b[3]; } pair; size_t strlen(const char *);")
+pair = ffi.new("pair *", {"a": 7, "b": [1.0, 2.0, 3.0]})
+assert (pair.a, list(pair.b)) == (7, [1.0, 2.0, 3.0])
+assert ffi.dlopen(None).strlen(b"four") == 4
+"""
+
+PRINT_GIL = """
+import sys
+print(sys._is_gil_enabled())
+"""
+
+
+@pytest.mark.usefixtures("free_threaded")
+class TestWithoutAnyFlag:
+    def test_importing_the_package_leaves_the_gil_off(self, run_python):
+        result = run_python("import otavia_ft" + PRINT_GIL)
+        assert (result.stdout, result.stderr) == ("False\n", "")
+
+    def test_importing_every_module_leaves_the_gil_off(self, run_python):
+        result = run_python(IMPORT_ALL + "assert 'otavia_ft.cli.doctor' in names" + PRINT_GIL)
+        assert (result.stdout, result.stderr) == ("False\n", "")
+
+    def test_using_cffi_after_the_package_leaves_the_gil_off(self, run_python):
+        result = run_python(IMPORT_ALL + USE_CFFI + PRINT_GIL)
+        assert (result.stdout, result.stderr) == ("False\n", "")
+
+    def test_a_thread_that_imports_the_package_leaves_the_gil_off(self, run_python):
+        code = "import threading\nt = threading.Thread(target=__import__, args=['otavia_ft.atomic'])\n"
+        result = run_python(code + "t.start(); t.join()" + PRINT_GIL)
+        assert (result.stdout, result.stderr) == ("False\n", "")
+
+
+@pytest.mark.usefixtures("free_threaded")
+class TestUserWhoWantsTheGil:
+    @pytest.mark.parametrize(
+        ("arguments", "environment"),
+        [((), {"PYTHON_GIL": "1"}), (("-X", "gil=1"), {})],
+        ids=["environment", "option"],
+    )
+    def test_keeps_it(self, run_python, arguments, environment):
+        result = run_python(IMPORT_ALL + USE_CFFI + PRINT_GIL, *arguments, environment=environment)
+        assert (result.stdout, result.stderr) == ("True\n", "")
+
+
+def test_every_module_imports_without_a_warning(run_python):
+    """Also on a build with the GIL, where the tests above are skipped."""
+    result = run_python(IMPORT_ALL + USE_CFFI)
+    assert (result.returncode, result.stderr) == (0, "")
