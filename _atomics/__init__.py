@@ -69,3 +69,8 @@ def _native_face() -> dict[str, Any]:
 
 
 face = _native_face()
+
+# The functions of `lib` are made on first use and then shared by all threads: as counted objects
+# they would be cache lines that every core fights for.
+for _name in dir(lib):
+    face["make_immortal"](getattr(lib, _name))

@@ -13,6 +13,7 @@
  *    a shared reference count is a cache line that every core fights for.
  */
 #include <Python.h>
+#include <pthread.h>
 #include <structmember.h>
 
 #include "atomics.h"
@@ -51,9 +52,11 @@ static int immortalize_type(PyTypeObject *type)
     return 0;
 }
 
-static int64_t current_thread_id(void)
+/* What threading.get_ident() returns, without the detour through CPython: it is asked for on every
+ * turn of a house, and on every lock and unlock. */
+static inline int64_t current_thread_id(void)
 {
-    return (int64_t)PyThread_get_thread_ident();
+    return (int64_t)pthread_self();
 }
 
 /* ---- AtomicInt ---------------------------------------------------------------------------- */
@@ -66,15 +69,21 @@ typedef struct {
 static int as_int64(PyObject *value, int64_t *out)
 {
     if (!PyLong_Check(value)) {
-        PyErr_Format(PyExc_TypeError, "AtomicInt holds an int, not %R (%s)", value,
+        PyErr_Format(PyExc_TypeError, "AtomicInt holds an int, not %.80R (%s)", value,
                      Py_TYPE(value)->tp_name);
         return -1;
     }
     int overflow;
     *out = PyLong_AsLongLongAndOverflow(value, &overflow);
     if (overflow) {
-        PyErr_Format(PyExc_OverflowError,
-                     "AtomicInt holds a signed 64-bit integer (-2**63 to 2**63-1), not %R", value);
+        /* In hexadecimal: Python refuses to write very long integers in decimal. */
+        PyObject *digits = PyNumber_ToBase(value, 16);
+        if (digits != NULL) {
+            PyErr_Format(PyExc_OverflowError,
+                         "AtomicInt holds a signed 64-bit integer (-2**63 to 2**63-1), not %.40U",
+                         digits);
+            Py_DECREF(digits);
+        }
         return -1;
     }
     return 0;
@@ -166,7 +175,7 @@ static PyMethodDef AtomicInt_methods[] = {
     {"set", (PyCFunction)AtomicInt_set, METH_O,
      "Volatile set: a seq-cst store."},
     {"compare_and_set", (PyCFunction)(void (*)(void))AtomicInt_compare_and_set, METH_FASTCALL,
-     "compare_and_set(expected, desired) -> whether it was `expected` and now is `desired`."},
+     "Takes (expected, desired); says whether it was `expected` and now is `desired`."},
     {"get_and_set", (PyCFunction)AtomicInt_get_and_set, METH_O,
      "Exchange; returns the value before."},
     {"get_and_add", (PyCFunction)AtomicInt_get_and_add, METH_O,
@@ -346,41 +355,66 @@ static const char *state_name(int64_t state)
     return "?";
 }
 
-/* The owner mark makes a broken single-runner rule loud at once. It costs one exchange a turn on a
- * line that the transition has fetched already. */
+/* The owner mark makes a broken single-runner rule loud. Only the runner writes it, so a load and a
+ * store do, on a line that the transition has fetched already; the transition's compare-and-set
+ * orders them for the next runner. Should two threads enter at the very same moment, both may find
+ * the mark free; then the first to leave finds the other's mark. A stranger that is refused leaves
+ * the mark as it is, so that the rightful runner is not accused next. */
 enum mark { KEEP, TAKE, GIVE };
 
-static int change_mark(HouseCell *self, enum mark mark)
+/* Out of line, so that what happens every time stays short. */
+static __attribute__((cold, noinline)) PyObject *wrong_mark(const char *does, int64_t seen)
 {
-    int64_t me = current_thread_id();
-    int64_t expected = mark == TAKE ? 0 : me;
-    int64_t seen = otv_get_and_set(&self->runner, mark == TAKE ? me : 0);
-    if (seen == expected)
+    return PyErr_Format(InvariantError,
+                        "single-runner invariant broken: thread %lld %s a house whose runner mark "
+                        "is %lld (please report this)",
+                        (long long)current_thread_id(), does, (long long)seen);
+}
+
+static __attribute__((cold, noinline)) PyObject *wrong_state(HouseCell *self)
+{
+    return PyErr_Format(InvariantError,
+                        "a running house was found %s instead of RUNNING (please report this)",
+                        state_name(otv_load(&self->state)));
+}
+
+/* The consumer's side of a mailbox is a plain list: two consumers would free a node twice. So
+ * taking from a house that another thread runs is refused. A cell that nobody runs (a mailbox
+ * without a house around it) is its owner's business. */
+static int may_take(HouseCell *self)
+{
+    int64_t runner = otv_load(&self->runner);
+    if (runner == 0 || runner == current_thread_id())
         return 0;
     PyErr_Format(InvariantError,
-                 "single-runner invariant broken: thread %lld %s a house whose runner mark is %lld "
-                 "(please report this)",
-                 (long long)me, mark == TAKE ? "enters" : "leaves", (long long)seen);
+                 "single-runner invariant broken: thread %lld takes mail of a house that thread "
+                 "%lld runs (please report this)",
+                 (long long)current_thread_id(), (long long)runner);
     return -1;
 }
 
-static PyObject *do_transition(HouseCell *self, enum otv_state from, enum otv_state to,
-                               enum mark mark)
+static inline __attribute__((always_inline)) PyObject *
+do_transition(HouseCell *self, enum otv_state from, enum otv_state to, enum mark mark)
 {
-    /* The mark is given back before the state is: after the transition somebody else may enter. */
-    if (mark == GIVE && change_mark(self, GIVE) < 0)
-        return NULL;
+    int64_t me = mark == KEEP ? 0 : current_thread_id();
+    if (mark == GIVE) {
+        int64_t seen = otv_load(&self->runner);
+        if (seen != me)
+            return wrong_mark("leaves", seen);
+        /* Given back before the state is: after the transition somebody else may enter. */
+        otv_lazy_set(&self->runner, 0);
+    }
     if (!otv_transition(&self->state, from, to)) {
-        if (mark == GIVE) {
-            PyErr_Format(InvariantError,
-                         "a running house was found %s instead of RUNNING (please report this)",
-                         state_name(otv_load(&self->state)));
-            return NULL;
-        }
+        if (mark == GIVE)
+            return wrong_state(self);
         Py_RETURN_FALSE;
     }
-    if (mark == TAKE && change_mark(self, TAKE) < 0)
-        return NULL;
+    if (mark == TAKE) {
+        int64_t seen = otv_load(&self->runner);
+        if (seen != 0)
+            return wrong_mark("enters", seen);
+        otv_lazy_set(&self->runner, me);
+    }
     Py_RETURN_TRUE;
 }
 
@@ -448,7 +482,7 @@ static PyObject *HouseCell_put(HouseCell *self, PyObject *const *args, Py_ssize_
 static PyObject *HouseCell_put_front(HouseCell *self, PyObject *const *args, Py_ssize_t n)
 {
     int box = box_and_object(args, n, "put_front takes (mailbox, message)");
-    if (box < 0)
+    if (box < 0 || may_take(self) < 0)
         return NULL;
     if (!otv_push_front(&self->box[box], Py_NewRef(args[1]))) {
         Py_DECREF(args[1]);
@@ -460,7 +494,7 @@ static PyObject *HouseCell_put_front(HouseCell *self, PyObject *const *args, Py_
 static PyObject *HouseCell_take(HouseCell *self, PyObject *const *args, Py_ssize_t n)
 {
     int box = box_and_object(args, n, "take takes (mailbox, value when empty)");
-    if (box < 0)
+    if (box < 0 || may_take(self) < 0)
         return NULL;
     PyObject *message = (PyObject *)otv_pop(&self->box[box]);
     return message != NULL ? message : Py_NewRef(args[1]);
@@ -543,9 +577,13 @@ static void HouseCell_dealloc(HouseCell *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    /* A message may hold the next cell, whose message holds the next: the trashcan turns the
+     * recursion into a loop before it reaches the end of the C stack. */
+    Py_TRASHCAN_BEGIN(self, HouseCell_dealloc)
     HouseCell_clear(self);
     type->tp_free((PyObject *)self);
     Py_DECREF(type);
+    Py_TRASHCAN_END
 }
 
 /* ---- Drain: the loop over one mailbox ------------------------------------------------------- */
@@ -569,19 +607,20 @@ static PyObject *HouseCell_drain(HouseCell *self, PyObject *const *args, Py_ssiz
     int64_t budget = PyLong_AsLongLong(args[1]);
     if (budget == -1 && PyErr_Occurred())
         return NULL;
-    Drain *drain = PyObject_New(Drain, drain_type);
+    Drain *drain = PyObject_GC_New(Drain, drain_type);
     if (drain == NULL)
         return NULL;
     drain->cell = (HouseCell *)Py_NewRef((PyObject *)self);
     drain->box = box;
     drain->left = budget;
+    PyObject_GC_Track(drain);
     return (PyObject *)drain;
 }
 
 static PyObject *Drain_next(Drain *self)
 {
     HouseCell *cell = self->cell;
-    if (self->left <= 0)
+    if (self->left <= 0 || may_take(cell) < 0)
         return NULL;
     if (self->box != BOX_system && otv_has_mail(&cell->box[BOX_system]))
         return NULL;
@@ -591,11 +630,21 @@ static PyObject *Drain_next(Drain *self)
     return message;
 }
 
+/* Seen by the collector, because a frame that an exception keeps alive may hold the loop, and the
+ * house the exception. No tp_clear: the other objects of such a cycle have one. */
+static int Drain_traverse(Drain *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT((PyObject *)self->cell);
+    return 0;
+}
+
 static void Drain_dealloc(Drain *self)
 {
     PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
     Py_DECREF(self->cell);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
     Py_DECREF(type);
 }
 
@@ -613,13 +662,16 @@ static PyType_Slot Drain_slots[] = {
     {Py_tp_iter, PyObject_SelfIter},
     {Py_tp_iternext, Drain_next},
     {Py_tp_getset, Drain_getset},
+    {Py_tp_traverse, Drain_traverse},
     {Py_tp_dealloc, Drain_dealloc},
     {0, NULL},
 };
 
 static PyType_Spec Drain_spec = {
     "otavia_ft.atomic.Drain", sizeof(Drain), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, Drain_slots,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION
+        | Py_TPFLAGS_IMMUTABLETYPE,
+    Drain_slots,
 };
 
 #define FASTCALL(function) (PyCFunction)(void (*)(void))function
@@ -670,6 +722,30 @@ static PyType_Spec HouseCell_spec = {
     "otavia_ft.atomic.HouseCell", sizeof(HouseCell), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
     HouseCell_slots,
+};
+
+/* ---- the yardstick ------------------------------------------------------------------------- */
+
+/* What the cheapest possible method costs. bench/atomics.py measures the others against it. */
+static PyObject *Yardstick_nothing(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
+{
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef Yardstick_methods[] = {
+    {"nothing", Yardstick_nothing, METH_NOARGS, "Does nothing."},
+    {NULL},
+};
+
+static PyType_Slot Yardstick_slots[] = {
+    {Py_tp_methods, Yardstick_methods},
+    {Py_tp_dealloc, plain_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec Yardstick_spec = {
+    "otavia_ft.atomic.Yardstick", sizeof(PyObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, Yardstick_slots,
 };
 
 /* ---- who am I ------------------------------------------------------------------------------ */
@@ -775,6 +851,7 @@ static PyObject *build_face(void)
         || add_type(dict, &SpinLock_spec, NULL) < 0
         || add_type(dict, &Drain_spec, &drain_type) < 0
         || add_type(dict, &HouseCell_spec, NULL) < 0
+        || add_type(dict, &Yardstick_spec, NULL) < 0
         || add_tables(dict) < 0)
         goto failed;
     for (PyMethodDef *def = native_functions; def->ml_name != NULL; def++) {

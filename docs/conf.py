@@ -18,3 +18,9 @@ nitpicky = True  # a reference that leads nowhere is a mistake
 
 html_theme = "furo"
 html_title = "otavia-ft"
+
+# The signatures' types are read in the source; as links they would lead to private modules.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+# Written with single backquotes in docstrings, as in the source's comments: shown as code.
+default_role = "code"

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 from otavia_ft.context import Context, running_stack
 from otavia_ft.doors import AtomicInt, me
-from otavia_ft.errors import OtaviaError
+from otavia_ft.errors import OtaviaError, StackError
 from otavia_ft.house.lifecycle import Restart
 from otavia_ft.message import Ask, Envelope, Event, PoisonPill, SystemMessage
 from otavia_ft.stack.promise import MessageFuture
+from otavia_ft.timer import check_timeout
 
 if TYPE_CHECKING:
     from otavia_ft.house.house import House
@@ -28,8 +29,8 @@ class Address:
 
     __slots__ = ()
 
-    def _for_notice(self) -> House:
-        raise NotImplementedError
+    house: House
+    """Who gets the next notice."""
 
     def _for_ask(self) -> House:
         raise NotImplementedError
@@ -39,7 +40,7 @@ class Address:
 
     def notice(self, message: Any) -> None:
         """Send a message that wants no answer. Any object will do."""
-        house = self._for_notice()
+        house = self.house
         if isinstance(message, SystemMessage):
             house.control(message)
         else:
@@ -81,12 +82,18 @@ class Address:
             future = MessageFuture()
         elif not isinstance(future, MessageFuture):
             raise TypeError(f"the future of an ask is a MessageFuture, not {future!r}")
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout={timeout!r}: give a number of seconds above 0, or None")
+        if timeout is not None:
+            check_timeout(timeout)
+        house = self._for_ask()
+        if house is asker and asker.barrier is stack:
+            raise StackError(
+                f"{asker.name} asks itself inside a barrier call: the ask would wait for the "
+                "barrier and the barrier for the answer. Call the method directly instead"
+            )
         number = asker.attach(stack, future)
         if timeout is not None:
             asker.attach_timeout(future, timeout)
-        self._for_ask().ask(Envelope(asker, number, message))
+        house.ask(Envelope(asker, number, message))
         return future
 
     def stop(self) -> None:
@@ -98,6 +105,12 @@ class Address:
         self.notice(Restart())
 
 
+def _checked_id(ask_id: Any) -> int:
+    if isinstance(ask_id, bool) or not isinstance(ask_id, int):
+        raise TypeError(f"the number of an ask is an int, not {ask_id!r}")
+    return ask_id
+
+
 class ActorAddress(Address):
     """The address of one actor."""
 
@@ -106,23 +119,21 @@ class ActorAddress(Address):
     def __init__(self, house: House) -> None:
         self.house = house
 
-    def _for_notice(self) -> House:
+    def _for_ask(self) -> House:
         return self.house
-
-    _for_ask = _for_notice
 
     def _system(self) -> ActorSystem:
         return self.house.scheduler.system
 
     def reply(self, reply: Any, ask_id: int) -> None:
         """Answer ask number `ask_id` of this actor's. Handlers use `stack.return_(reply)`."""
-        self.house.answer(ask_id, reply)
+        self.house.answer(_checked_id(ask_id), reply)
 
     def throw(self, error: OtaviaError, ask_id: int) -> None:
         """Answer ask number `ask_id` of this actor's with an error."""
         if not isinstance(error, OtaviaError):
             raise TypeError(f"throw() sends an OtaviaError, not {error!r}: wrap it in AskFailed")
-        self.house.answer_error(ask_id, error)
+        self.house.answer_error(_checked_id(ask_id), error)
 
     def inform(self, event: Event) -> None:
         """Deliver an event."""
@@ -155,7 +166,8 @@ class RobinAddress(Address):
         self._ask_cursor = AtomicInt()
         self.load_balanced = load_balanced
 
-    def _for_notice(self) -> House:
+    @property
+    def house(self) -> House:  # type: ignore[override]  # each look deals the next one
         return self._houses[self._notice_cursor.get_and_add(1) % len(self._houses)]
 
     def _for_ask(self) -> House:

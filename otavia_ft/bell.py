@@ -5,6 +5,7 @@ The protocol that makes it safe stands in `parking.py`; here is only what really
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import socket
@@ -15,6 +16,8 @@ __all__ = ["Bell", "Condition"]
 # The pool's workers park on a condition variable; it is a door like the others.
 Condition = threading.Condition
 
+_LONGEST_MS = 2**31 - 1  # what poll can wait at once; whoever waits longer looks again
+
 
 class Bell:
     """A sticky, level-triggered file descriptor: an eventfd, or a socket pair where there is none.
@@ -22,7 +25,7 @@ class Bell:
     A selector watches `fileno()` among its channels; a thread without channels uses `wait`.
     """
 
-    __slots__ = ("_read", "_write")
+    __slots__ = ("_poll", "_read", "_write")
 
     def __init__(self) -> None:
         if hasattr(os, "eventfd"):
@@ -32,6 +35,9 @@ class Bell:
             reader.setblocking(False)
             writer.setblocking(False)
             self._read, self._write = reader.detach(), writer.detach()
+        # Not select.select: that refuses file descriptors from 1024 up.
+        self._poll = select.poll()
+        self._poll.register(self._read, select.POLLIN)
 
     def fileno(self) -> int:
         return self._read
@@ -52,7 +58,9 @@ class Bell:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until it rings (True) or `timeout` seconds have passed (False)."""
-        ready, _, _ = select.select([self._read], [], [], timeout)
+        ready = self._poll.poll(
+            None if timeout is None else min(math.ceil(timeout * 1000), _LONGEST_MS)
+        )
         if ready:
             self.silence()
         return bool(ready)

@@ -50,6 +50,19 @@ class Config:
     )
     batch_limit: int = _setting(1024, 1, 1_000_000_000, "most messages in one batch stack")
 
+    # Mailboxes
+    mailbox_capacity: int = _setting(
+        0, 0, 1_000_000_000, "most asks, and most notices, that wait for one actor; 0: no limit"
+    )
+    overflow: str = _choice(
+        "fail",
+        ("fail", "drop_oldest", "drop_newest", "block"),
+        "what happens to a message for a full mailbox",
+    )
+    overflow_timeout_s: float = _setting(
+        10.0, 0.0, 1e6, "how long a sender waits for room when overflow is block"
+    )
+
     # Stealing
     stealing: bool = field(default=True, metadata={"doc": "whether idle threads steal"})
     steal_floor: int = _setting(32, 0, 1_000_000_000, "a backlog up to this is never stolen from")
@@ -60,7 +73,7 @@ class Config:
     # The pool scheduler
     local_ring_capacity: int = _setting(256, 2, 1 << 24, "slots in a worker's own ring")
     global_ring_capacity: int = _setting(64, 2, 1 << 24, "slots the global ring starts with")
-    global_poll_interval: int = _setting(61, 1, 1_000_000, "takes between two looks at global first")
+    global_poll_interval: int = _setting(61, 1, 1_000_000, "every so many takes, global goes first")
 
     # Timers
     timer_tick_ms: float = _setting(10.0, 0.1, 60_000, "resolution of all timers")
@@ -73,6 +86,7 @@ class Config:
     memory_sleep_ms: int = _setting(40, 0, 60_000, "how long a notice from outside waits when busy")
 
     # Object pools
+    pooling: bool = field(default=False, metadata={"doc": "whether threads reuse stacks"})
     pool_max_size: int = _setting(256, 0, 1 << 24, "most idle objects a thread keeps of one type")
     pool_check_s: float = _setting(60.0, 0.01, 1e9, "time between two looks for idle pools")
     pool_idle_s: float = _setting(30.0, 0.0, 1e9, "a pool unused for this long is cut down")
@@ -107,10 +121,12 @@ class Config:
         return cls(**values)
 
     def worker_count(self) -> int:
-        """How many threads to start on this machine."""
+        """How many threads to start on this machine. A pool of one could not go around a handler
+        that blocks, so it has two at least unless told otherwise."""
         if self.workers:
             return self.workers
-        return max(1, round((os.process_cpu_count() or 1) * self.worker_ratio))
+        least = 2 if self.dispatcher == "pool" else 1
+        return max(least, round((os.process_cpu_count() or 1) * self.worker_ratio))
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:

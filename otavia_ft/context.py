@@ -8,16 +8,25 @@ dies, by reference counting alone, with its last address.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.doors import me
 from otavia_ft.errors import OutsideActor
-from otavia_ft.stack.stack import AskStack, NoticeStack, Stack
+from otavia_ft.pool import ThreadPool
+from otavia_ft.stack.stack import (
+    AskStack,
+    BatchAskStack,
+    BatchNoticeStack,
+    NoticeStack,
+    Stack,
+)
 
 if TYPE_CHECKING:
     from otavia_ft.house.house import House
 
-__all__ = ["Context", "running_house", "running_stack"]
+__all__ = ["Context", "running_context", "running_house", "running_stack"]
 
 
 class Context:
@@ -26,10 +35,16 @@ class Context:
     __slots__ = (
         "budget",
         "house",
+        "message",
+        "later",
         "messages",
         "new_ask_stack",
+        "new_batch_ask_stack",
+        "new_batch_notice_stack",
         "new_notice_stack",
+        "new_stack",
         "owner",
+        "pools",
         "recycle",
         "stack",
         "turns",
@@ -40,32 +55,69 @@ class Context:
         self.budget = budget
         self.house: House | None = None
         self.stack: Stack | None = None
+        # A plain handler runs without a stack; should it want one, it is made of these two.
+        self.new_stack: Callable[[Context], Stack] | None = None
+        self.message: Any = None
         self.turns = 0
         self.messages = 0
-        # The seam for object pools: see otavia_ft.pool and docs/performance for why the default is
-        # to make them anew.
-        self.new_notice_stack = NoticeStack
-        self.new_ask_stack = AskStack
-        self.recycle: Any = None
+        # Functions to run on this thread at the end of the pass in hand.
+        self.later: deque[Callable[[], Any]] = deque()
+        # The seam for object pools; see pool.py for why the default is to make stacks anew.
+        self.new_notice_stack: Callable[[], NoticeStack] = NoticeStack
+        self.new_ask_stack: Callable[[], AskStack] = AskStack
+        self.new_batch_notice_stack: Callable[[], BatchNoticeStack] = BatchNoticeStack
+        self.new_batch_ask_stack: Callable[[], BatchAskStack] = BatchAskStack
+        self.recycle: Callable[[Stack], None] | None = None
+        self.pools: tuple[ThreadPool[Any], ...] = ()
+
+    def use_pools(self, max_size: int, debug: bool) -> None:
+        """From now on take stacks from this thread's pools."""
+
+        def pool[T: Stack](kind: type[T]) -> ThreadPool[T]:
+            made = ThreadPool(kind, max_size, debug)
+            self.pools += (made,)
+            return made
+
+        self.new_notice_stack = pool(NoticeStack).get
+        self.new_ask_stack = pool(AskStack).get
+        self.new_batch_notice_stack = pool(BatchNoticeStack).get
+        self.new_batch_ask_stack = pool(BatchAskStack).get
+        self.recycle = _recycle
 
 
-def running_house(what: str) -> House:
-    """The house whose actor runs on this thread."""
+def _recycle(stack: Stack) -> None:
+    if stack.pool is not None:
+        stack.pool.recycle(stack)
+
+
+def running_context(what: str) -> Context:
+    """This thread's context, if an actor runs on it."""
     context: Context | None = me()
     if context is None or context.house is None:
         raise OutsideActor(
             f"{what} works only inside a running actor (a handler or a hook); "
             "from elsewhere use the actor's address and the system"
         )
-    return context.house
+    return context
+
+
+def running_house(what: str) -> House:
+    """The house whose actor runs on this thread."""
+    house = running_context(what).house
+    assert house is not None
+    return house
 
 
 def running_stack(what: str) -> Stack:
     """The stack that runs on this thread."""
     context: Context | None = me()
-    if context is None or context.stack is None:
-        raise OutsideActor(
-            f"{what} needs a running stack, that is: a handler of a notice or an ask. In a hook "
-            "send yourself a notice and go on from there; outside actors use system.ask(...)"
-        )
-    return context.stack
+    if context is not None:
+        if context.stack is not None:
+            return context.stack
+        if context.new_stack is not None:
+            context.stack = stack = context.new_stack(context)
+            return stack
+    raise OutsideActor(
+        f"{what} needs a running stack, that is: a handler of a notice or an ask. In a hook "
+        "send yourself a notice and go on from there; outside actors use system.ask(...)"
+    )

@@ -40,7 +40,7 @@ class DeadLetters:
         for listener in self._listeners:
             try:
                 listener(letter)
-            except Exception:
+            except BaseException:  # a listener never kills an actor
                 _log.exception("a listener for dead letters failed")
 
     def subscribe(self, listener: Callable[[DeadLetter], Any]) -> None:

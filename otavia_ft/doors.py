@@ -60,4 +60,5 @@ def choose(n: int) -> int:
         coin = _coins.randrange
     except AttributeError:
         coin = _coins.randrange = random.Random().randrange
-    return coin(n)
+    number: int = coin(n)
+    return number

@@ -20,6 +20,7 @@ __all__ = [
     "OutsideActor",
     "StackError",
     "SystemStopped",
+    "described",
 ]
 
 
@@ -43,7 +44,7 @@ class AskFailed(OtaviaError):
     """The asked actor raised. `cause` is what it raised; it is also `__cause__`."""
 
     def __init__(self, cause: BaseException, asked: str) -> None:
-        super().__init__(f"{asked} raised {type(cause).__name__}: {cause}")
+        super().__init__(f"{asked} raised {described(cause)}")
         self.cause = cause
         self.asked = asked
         self.__cause__ = cause
@@ -67,3 +68,11 @@ class SystemStopped(OtaviaError, RuntimeError):
 
 class MailboxFull(OtaviaError):
     """A bounded mailbox refused a message; its overflow policy says so."""
+
+
+def described(error: BaseException) -> str:
+    """An error in one line, whatever its own `__str__` does: it is user code like any other."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:  # a report about an error must not fail
+        return f"{type(error).__name__} (which cannot be printed)"

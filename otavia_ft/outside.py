@@ -6,6 +6,7 @@ system's stop. Whoever takes its number out of the book is the one who ends it.
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from otavia_ft.timer import Timer, TimerTask
 
 __all__ = ["OutsideAsks"]
+
+_log = logging.getLogger("otavia_ft.outside")
 
 
 class OutsideAsks:
@@ -96,3 +99,5 @@ class OutsideAsk:
                 self.future.set_result(reply)
         except InvalidStateError:
             pass  # cancelled by its holder at this very moment: that is an end too
+        except BaseException:  # a callback of the future's holder; it has ended
+            _log.exception("a callback of an ask's future failed")

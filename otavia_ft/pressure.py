@@ -1,20 +1,21 @@
 """Back-pressure: when memory is short, notices from outside the system wait a little.
 
 The monitor looks at the memory every `memory_interval_ms`. While it says "busy", every notice sent
-by a thread that is no ActorThread sleeps `memory_sleep_ms` first. Actors are never slowed down: they
-are the ones who make memory free again.
+by a thread that is no ActorThread sleeps `memory_sleep_ms` first. Actors are never slowed down:
+they are the ones who make memory free again.
 
-When all is well this costs a sender nothing at all, not even a look at a flag: the throttled form of
-`Address.notice` is put into the class while some system is busy, and taken out afterwards.
+When all is well this costs a sender nothing at all, not even a look at a flag: the throttled form
+of `Address.notice` is put into the class while some system is busy, and taken out afterwards.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.address import Address
-from otavia_ft.doors import AtomicInt, me
+from otavia_ft.doors import me
 from otavia_ft.schedule.memory import Probe, is_busy
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Pressure"]
 
 _plain_notice = Address.notice
-_busy_systems = AtomicInt()
+_toggle = threading.Lock()  # two systems may change their minds at once
+_busy_systems = 0
 
 
 def _throttled_notice(self: Address, message: Any) -> None:
@@ -36,7 +38,7 @@ def _throttled_notice(self: Address, message: Any) -> None:
 
 
 class Pressure:
-    """The memory monitor of one system. `look` runs on the timer's thread only."""
+    """The memory monitor of one system. `look` runs on the timer's thread, `end` after that."""
 
     def __init__(self, config: Config, probe: Probe) -> None:
         self._config = config
@@ -59,10 +61,12 @@ class Pressure:
         self._set(False)
 
     def _set(self, busy: bool) -> None:
-        if busy == self.busy:
-            return
-        self.busy = busy
-        if busy and _busy_systems.get_and_add(1) == 0:
-            Address.notice = _throttled_notice  # type: ignore[method-assign]  # on purpose, see top
-        elif not busy and _busy_systems.get_and_add(-1) == 1:
-            Address.notice = _plain_notice  # type: ignore[method-assign]  # as above
+        global _busy_systems
+        with _toggle:
+            if busy == self.busy:
+                return
+            self.busy = busy
+            _busy_systems += 1 if busy else -1
+            wanted = _throttled_notice if _busy_systems else _plain_notice
+            if Address.notice is not wanted:
+                Address.notice = wanted  # type: ignore[method-assign]  # on purpose, see top

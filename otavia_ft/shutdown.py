@@ -1,7 +1,7 @@
 """Stopping a system. The protocol:
 
- 1. One caller wins RUNNING → STOPPING and does the rest; others wait for it to be done. From here on
-    no actor is built and no ask from outside is taken.
+ 1. One caller wins RUNNING → STOPPING and does the rest; others wait for it to be done. From here
+    on no actor is built and no ask from outside is taken.
  2. Grace: wait until everything that is queued has been handled, at most until the timeout.
  3. Goodbyes: every actor in the register is stopped on its own turn (waiting handlers are
     cancelled, `post_stop` runs, the cleaner is sent). Wait again, same limit.
@@ -14,12 +14,15 @@
  8. STOPPED; whoever waits for the end is let go.
 
 A forced stop skips 2, and gives 3 and 4 a short time. `stop()` inside a handler would wait for
-itself, so it is refused there; `signal_stop()` runs the protocol on a thread of its own.
+itself, so it is refused there; `signal_stop()` runs the protocol on a thread of its own. So does
+`stop()` on the main thread: a second Ctrl-C is raised there, and must interrupt the waiting, not
+the protocol. (At the interpreter's end no thread can be started any more; then it runs in place.)
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -36,6 +39,7 @@ __all__ = ["Shutdown"]
 _log = logging.getLogger("otavia_ft.system")
 
 RUNNING, STOPPING, STOPPED = 0, 1, 2
+SLICE_S = 0.2
 FORCED_S = 1.0  # for goodbyes and joining, when there is no grace left
 
 
@@ -53,7 +57,13 @@ class Shutdown:
         return self._phase.load() == RUNNING
 
     def wait(self, timeout: float | None) -> bool:
-        return self._done.wait(timeout)
+        """Until the end, in slices: a signal that comes just before the main thread blocks is not
+        noticed by it before the next wake-up, and Ctrl-C would seem to do nothing."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while not self._done.wait(max(0.0, min(SLICE_S, end - time.monotonic()))):
+            if time.monotonic() >= end:
+                return False
+        return True
 
     def force(self) -> None:
         """No more grace, for a stop that is under way too."""
@@ -62,37 +72,70 @@ class Shutdown:
     def signal(self) -> None:
         """Stop without waiting; safe inside a handler."""
         if self.running:
-            name = f"{self._system.name}-stopper"
-            threading.Thread(target=self.stop, args=(None,), name=name, daemon=True).start()
+            self._spawn(None)
+
+    def stop_and_wait(self, timeout: float | None) -> None:
+        """Stop and wait for the end; an exception in the waiting thread stops only the waiting."""
+        on_main = threading.current_thread() is threading.main_thread()
+        if on_main and self._system.scheduler.started:
+            try:
+                stopper = self._spawn(timeout)
+            except RuntimeError:
+                self.stop(timeout)
+            else:
+                self.wait(None)
+                stopper.join()  # it has nothing left to do, but should not be seen any more
+        else:
+            self.stop(timeout)
+
+    def _spawn(self, timeout: float | None) -> threading.Thread:
+        name = f"{self._system.name}-stopper"
+        stopper = threading.Thread(target=self.stop, args=(timeout,), name=name, daemon=True)
+        stopper.start()
+        return stopper
 
     def stop(self, timeout: float | None) -> None:
         """Run the protocol, or wait for whoever runs it."""
         if not self._phase.compare_and_set(RUNNING, STOPPING):
-            self._done.wait()
+            self.wait(None)
             return
         system = self._system
         limit = system.config.shutdown_timeout_s if timeout is None else timeout
         try:
             grace = time.monotonic() + limit
             self._wait_quiet(grace)
-            grace = max(grace, time.monotonic() + FORCED_S)
             for house in system.register.houses():
                 house.control(Stop(system.stopped_error))
-            self._wait_quiet(grace, hurry_too=True)
+            self._wait_quiet(grace, least=FORCED_S)
             system.scheduler.signal_stop()
-            for name in system.scheduler.join(max(grace, time.monotonic() + FORCED_S)):
+            for name in self._join(grace):
                 _log.warning("%s is stuck in a handler and is left behind", name)
         finally:
             system.stop_timer()
             system.scheduler.close()
             system.outside.close(SystemStopped(f"{system.name} has stopped"))
             self._phase.set(STOPPED)
+            system.forget()
             self._done.set()
 
-    def _wait_quiet(self, deadline: float, hurry_too: bool = False) -> None:
+    def _wait_quiet(self, grace: float, least: float = 0.0) -> None:
+        """Until all is quiet or the grace has passed; `least` seconds stay even in a hurry."""
+        start = time.monotonic()
         pause = 0.0001
         while not self._system.scheduler.quiet():
-            if time.monotonic() >= deadline or (self._hurry.load() and not hurry_too):
+            if self._out_of_time(grace, start + least):
                 return
             time.sleep(pause)
             pause = min(2 * pause, 0.01)
+
+    def _join(self, grace: float) -> list[str]:
+        """Wait for the threads as `_wait_quiet` does; the names of those that are still there."""
+        least = time.monotonic() + FORCED_S
+        while stuck := self._system.scheduler.join(time.monotonic() + 0.05):
+            if self._out_of_time(grace, least):
+                break
+        return stuck
+
+    def _out_of_time(self, grace: float, least: float) -> bool:
+        limit = least if self._hurry.load() else max(grace, least)
+        return time.monotonic() >= limit

@@ -1,9 +1,9 @@
 """ActorSystem: builds, owns and stops everything.
 
-    with ActorSystem(workers=4) as system:
-        counter = system.build_actor(Counter)
-        counter.notice(Add(1))
-        print(system.ask(counter, Get(), timeout=5).result())
+with ActorSystem(workers=4) as system:
+    counter = system.build_actor(Counter)
+    counter.notice(Add(1))
+    print(system.ask(counter, Get(), timeout=5).result())
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from otavia_ft.config import Config
 from otavia_ft.deadletters import DeadLetters
 from otavia_ft.doors import AtomicInt, me, now
 from otavia_ft.errors import OutsideActor, SystemStopped
+from otavia_ft.house.bounded import house_for
 from otavia_ft.house.house import House
 from otavia_ft.house.register import Register
 from otavia_ft.message import Ask
@@ -31,9 +32,10 @@ from otavia_ft.outside import OutsideAsks
 from otavia_ft.pressure import Pressure
 from otavia_ft.schedule import memory
 from otavia_ft.schedule.pinned import PinnedScheduler
+from otavia_ft.schedule.pool import PoolScheduler
 from otavia_ft.schedule.thread import ThreadStatistics
 from otavia_ft.shutdown import Shutdown
-from otavia_ft.timer import Timer, TimerThread
+from otavia_ft.timer import Timer, TimerThread, check_timeout
 
 __all__ = ["ActorSystem", "SystemStatistics"]
 
@@ -52,6 +54,7 @@ class SystemStatistics:
     turns: int
     messages: int
     steals: int
+    shared_backlog: int
     timers: int
     open_asks: int
     dead_letters: int
@@ -82,22 +85,28 @@ class ActorSystem:
         self.outside = OutsideAsks(self.timer)
         self._ids = AtomicInt()
         self._shutdown = Shutdown(self)
-        self.scheduler = PinnedScheduler(self)
+        self.scheduler = self._make_scheduler()
         self._pressure = Pressure(self.config, memory_probe)
         self._start()
+
+    def _make_scheduler(self) -> PinnedScheduler:
+        return PoolScheduler(self) if self.config.dispatcher == "pool" else PinnedScheduler(self)
 
     def _start(self) -> None:
         _tell_about_the_gil()
         self._timer_thread = TimerThread(self.timer, f"{self.name}-timer")
         self.scheduler.start()
         self._pressure.watch(self.timer)
-        # At the interpreter's end a system that is still running is stopped in order.
-        atexit.register(_stop_at_exit, weakref.ref(self))
+        _running[id(self)] = weakref.ref(self)
+
+    def forget(self) -> None:
+        """Step 8 of the shutdown: nothing is left to stop at the interpreter's end."""
+        _running.pop(id(self), None)
 
     def stop_timer(self) -> None:
         """Step 5 of the shutdown."""
-        self._pressure.end()
         self._timer_thread.stop()
+        self._pressure.end()  # after the last look: nobody would take the brake off again
 
     # ---- actors
 
@@ -128,16 +137,29 @@ class ActorSystem:
         if not self._shutdown.running:
             raise SystemStopped(f"{self.name} is stopping and builds no more actors")
         actors = [_made(factory, args, kwargs) for _ in range(num)]
+        if len({id(actor) for actor in actors}) < num:
+            raise TypeError(f"{factory!r} made the same actor twice: each needs one of its own")
         seats = self.scheduler.place(num, actors[0].has_channels)
-        balanced = num > 1 and num == self.scheduler.workers
+        # Under the pool scheduler all seats are one, and no actor is nearer than another.
+        balanced = num > 1 and num == self.scheduler.workers and seats[0] is not seats[1]
         houses = []
         for actor, seat in zip(actors, seats, strict=True):
-            house = House(actor, seat, self._ids.get_and_add(1) + 1)
+            house = house_for(actor, seat, self._ids.get_and_add(1) + 1)
             house.load_balanced = balanced
             houses.append(house)
         for house in houses:
             house.scheduler.mount(house)
         return ActorAddress(houses[0]) if num == 1 else RobinAddress(houses, balanced)
+
+    def make_house(
+        self, factory: Callable[..., AbstractActor], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> House:
+        """A house for one actor, not mounted yet: its parent has to enter it first."""
+        if not self._shutdown.running:
+            raise SystemStopped(f"{self.name} is stopping and builds no more actors")
+        actor = _made(factory, args, kwargs)
+        (seat,) = self.scheduler.place(1, actor.has_channels)
+        return house_for(actor, seat, self._ids.get_and_add(1) + 1)
 
     @overload
     def ask[R](
@@ -153,8 +175,8 @@ class ActorSystem:
         """Ask from outside an actor. The future always ends: see `otavia_ft.outside`."""
         if not isinstance(address, Address):
             raise TypeError(f"system.ask wants an address, not {address!r}")
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout={timeout!r}: give a number of seconds above 0, or None")
+        if timeout is not None:
+            check_timeout(timeout)
         if me() is not None:
             raise OutsideActor(
                 "system.ask(...) is for threads outside: waiting for its future would block the "
@@ -175,7 +197,7 @@ class ActorSystem:
                 "use system.signal_stop()"
             )
         try:
-            self._shutdown.stop(timeout)
+            self._shutdown.stop_and_wait(timeout)
         except KeyboardInterrupt:
             # The second Ctrl-C. (The first one ended the `with` block that called us.)
             self._shutdown.force()
@@ -223,6 +245,7 @@ class ActorSystem:
             turns=sum(t.turns for t in threads),
             messages=sum(t.messages for t in threads),
             steals=sum(t.steals_taken for t in threads),
+            shared_backlog=self.scheduler.shared_backlog,
             timers=len(self.timer),
             open_asks=len(self.outside),
             dead_letters=self.dead_letters.total,
@@ -235,6 +258,8 @@ class ActorSystem:
 
 
 def _made(factory: Callable[..., Any], args: Any, kwargs: Any) -> AbstractActor:
+    if not callable(factory):
+        raise TypeError(f"build_actor wants an actor class or a function, not {factory!r}")
     actor = factory(*args, **kwargs)
     if not isinstance(actor, AbstractActor):
         raise TypeError(
@@ -253,7 +278,14 @@ def _tell_about_the_gil() -> None:
         )
 
 
-def _stop_at_exit(reference: weakref.ref[ActorSystem]) -> None:
-    system = reference()
-    if system is not None and system.running:
-        system.stop(timeout=1.0)
+# At the interpreter's end a system that is still running is stopped in order. One registration for
+# all: atexit would keep an entry for every system there ever was.
+_running: dict[int, weakref.ref[ActorSystem]] = {}
+
+
+@atexit.register
+def _stop_at_exit() -> None:
+    for reference in list(_running.values()):
+        system = reference()
+        if system is not None:
+            system.stop(timeout=1.0)

@@ -1,12 +1,14 @@
 """Timers: a hashed wheel over monotonic time.
 
 Time is cut into ticks. A timer goes into the bucket of the tick at which it is due, and buckets are
-found by hashing the tick. The hash is Python's own dict, so the wheel has as many slots as it needs:
-a timer waits in exactly one bucket whatever its delay, no bucket is looked at before it is due, and
-there are no rounds to count. A heap of the ticks in use (ticks, not timers) tells how long to sleep.
+found by hashing the tick. The hash is Python's own dict, so the wheel has as many slots as it
+needs: a timer waits in exactly one bucket whatever its delay, no bucket is looked at before it is
+due, and there are no rounds to count. A heap of the ticks in use (ticks, not timers) tells how long
+to sleep.
 
 Guarantees: a timer never fires early, and at most one tick late plus the time to get hold of a
-core; it fires or it is cancelled, never both (`cancel` tells which); a periodic one is due at
+core; it fires or it is cancelled, never both (`cancel` tells which, for a periodic one: whether
+there would have been another firing); a periodic one is due at
 start + n * period, whatever the delays in between, and firings that were missed altogether are
 skipped, not made up for.
 
@@ -27,9 +29,17 @@ from typing import Any
 from otavia_ft.doors import AtomicInt, Bell, SpinLock, now
 from otavia_ft.parking import Parker
 
-__all__ = ["Timer", "TimerTask", "TimerThread"]
+__all__ = ["Timer", "TimerTask", "TimerThread", "check_timeout"]
 
 _log = logging.getLogger("otavia_ft.timer")
+
+
+def check_timeout(seconds: Any) -> None:
+    """Refuse what is no time to wait, before anything else has happened."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"timeout={seconds!r}: give a number of seconds above 0, or None")
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"timeout={seconds!r}: give a number of seconds above 0, or None")
 
 
 class TimerTask:
@@ -79,6 +89,10 @@ class Timer:
         self._count = 0
         self.wake: Callable[[], Any] = lambda: None  # called when a new timer is the next to fire
 
+    def time(self) -> float:
+        """What its clock shows now."""
+        return self._clock()
+
     def new_id(self) -> int:
         return self._ids.get_and_add(1) + 1
 
@@ -117,8 +131,6 @@ class Timer:
         """See `TimerTask.update`."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"a delay of {seconds!r} seconds: give a finite number from 0 up")
-        with self._lock:
-            self._take_out(task)
         self._add(task, self._clock() + seconds)
 
     def fire_due(self) -> int:
@@ -130,15 +142,15 @@ class Timer:
                 fired += 1
                 try:
                     task.action(task.argument)
-                except BaseException:  # noqa: BLE001  # somebody else's action; ours go on
+                except BaseException:  # somebody else's action; ours go on
                     _log.exception("the action of %r failed", task)
         return fired
 
     def next_due(self) -> float | None:
         """Seconds until there may be something to fire; None if nothing waits."""
         with self._lock:
-            while self._ticks and self._ticks[0] not in self._buckets:
-                heapq.heappop(self._ticks)
+            while self._ticks and not self._buckets[self._ticks[0]]:
+                del self._buckets[heapq.heappop(self._ticks)]
             if not self._ticks:
                 return None
             tick = self._ticks[0]
@@ -150,32 +162,43 @@ class Timer:
     # ---- inside
 
     def _tick_of_now(self) -> int:
-        return math.floor((self._clock() - self._start) / self._tick)
+        passed = self._clock() - self._start
+        tick = math.floor(passed / self._tick)
+        # The quotient may fall just short of a whole tick that has passed (0.29 / 0.01 < 29), and
+        # then whoever sleeps until that tick would find nothing due, for ever.
+        return tick + 1 if (tick + 1) * self._tick <= passed else tick
+
+    def _tick_for(self, due: float) -> int:
+        # Rounded up: at the start of that tick the time has really passed, by the same arithmetic.
+        tick = max(0, math.ceil((due - self._start) / self._tick))
+        return tick if tick * self._tick >= due - self._start else tick + 1
 
     def _add(self, task: TimerTask, due: float) -> None:
-        # Rounded up: at the start of that tick the time has really passed.
-        tick = max(0, math.ceil((due - self._start) / self._tick))
         with self._lock:
-            task.due = due
-            task.tick = tick
-            bucket = self._buckets.get(tick)
-            first = False
-            if bucket is None:
-                self._buckets[tick] = bucket = {}
-                heapq.heappush(self._ticks, tick)
-                first = self._ticks[0] == tick
-            bucket[task] = None
-            self._count += 1
+            self._take_out(task)
+            first = self._put_in(task, due)
         if first:
             self.wake()
 
+    def _put_in(self, task: TimerTask, due: float) -> bool:
+        """Under the lock. Whether it is the next to fire, so that the driver has to know."""
+        task.due = due
+        task.tick = tick = self._tick_for(due)
+        self._count += 1
+        bucket = self._buckets.get(tick)
+        if bucket is not None:
+            bucket[task] = None
+            return False
+        self._buckets[tick] = {task: None}
+        heapq.heappush(self._ticks, tick)
+        return self._ticks[0] == tick
+
     def _take_out(self, task: TimerTask) -> bool:
+        """Under the lock. An emptied bucket stays until its tick is next: an ask's timeout is
+        added and cancelled all the time, and must not leave one entry each in the heap."""
         if task.tick < 0:
             return False
-        bucket = self._buckets[task.tick]
-        del bucket[task]
-        if not bucket:
-            del self._buckets[task.tick]  # its tick stays in the heap until it comes up
+        del self._buckets[task.tick][task]
         task.tick = -1
         self._count -= 1
         return True
@@ -183,32 +206,25 @@ class Timer:
     def _take_due(self, limit: int) -> list[TimerTask] | None:
         """The tasks of the earliest bucket up to `limit`, taken out for good; None: no more.
 
-        Taking them out under the lock is what decides between firing and cancelling.
+        Taking them out under the lock is what decides between firing and cancelling; periodic ones
+        go back in under the same lock, so that a cancel finds them either before or after.
         """
-        again: list[TimerTask] = []
         with self._lock:
             if not self._ticks or self._ticks[0] > limit:
                 return None
-            tick = heapq.heappop(self._ticks)
-            tasks = list(self._buckets.pop(tick, ()))
+            tasks = list(self._buckets.pop(heapq.heappop(self._ticks)))
             self._count -= len(tasks)
             for task in tasks:
                 task.tick = -1
-                if task.period is not None:
-                    again.append(task)
-        for task in again:
-            self._add_again(task)
-        return tasks
-
-    def _add_again(self, task: TimerTask) -> None:
-        period = task.period
-        if period is not None:
-            missed = max(0, math.floor((self._clock() - task.due) / period))
-            self._add(task, task.due + (missed + 1) * period)
+                period = task.period
+                if period is not None:
+                    missed = max(0, math.floor((self._clock() - task.due) / period))
+                    self._put_in(task, task.due + (missed + 1) * period)
+            return tasks
 
 
 class TimerThread:
-    """The thread that drives a wheel. It starts with the first timer, and sleeps until one is due."""
+    """The thread that drives a wheel. It starts with the first timer, sleeps till one is due."""
 
     def __init__(self, timer: Timer, name: str) -> None:
         self._timer = timer
@@ -245,5 +261,6 @@ class TimerThread:
             thread = self._thread
         if thread is not None:
             self._parker.wake()
-            thread.join()
+            if thread is not threading.current_thread():  # an action may be what stops us
+                thread.join()
         self._bell.close()

@@ -148,7 +148,13 @@ class TestSetUp:
 
     @pytest.mark.parametrize(
         "name",
-        ["pyproject.toml", "setup.py", "_atomics/types.c", "_atomics/atomics.h", "_atomics/build.py"],
+        [
+            "pyproject.toml",
+            "setup.py",
+            "_atomics/types.c",
+            "_atomics/atomics.h",
+            "_atomics/build.py",
+        ],
     )
     def test_a_changed_input_of_the_build_installs_again(self, checkout, name):
         checkout.ft_with_python("python")
@@ -228,7 +234,9 @@ class TestInterpreterSearch:
         fake = write_script(checkout.fakes / "python3.13t", FAKE_PYTHON)
         assert checkout.ft("python", "--base").stdout == f"{fake}\n"
 
-    def test_passes_over_a_shim_that_does_not_run_for_one_that_pyenv_knows(self, checkout, tmp_path):
+    def test_passes_over_a_shim_that_does_not_run_for_one_that_pyenv_knows(
+        self, checkout, tmp_path
+    ):
         write_script(checkout.fakes / "python3.13t", "exit 127\n")
         write_script(checkout.fakes / "pyenv", f"echo {tmp_path}/pyenv\n")
         known = write_script(tmp_path / "pyenv/versions/3.13.5t/bin/python3.13t", FAKE_PYTHON)

@@ -50,7 +50,9 @@ class TestWithoutAnyFlag:
         assert (result.stdout, result.stderr) == ("False\n", "")
 
     def test_a_thread_that_imports_the_package_leaves_the_gil_off(self, run_python):
-        code = "import threading\nt = threading.Thread(target=__import__, args=['otavia_ft.atomic'])\n"
+        code = (
+            "import threading\nt = threading.Thread(target=__import__, args=['otavia_ft.atomic'])\n"
+        )
         result = run_python(code + "t.start(); t.join()" + PRINT_GIL)
         assert (result.stdout, result.stderr) == ("False\n", "")
 

@@ -95,7 +95,9 @@ print(cell.load(), otavia_ft.__file__, _atomics.__file__, sep="\\n")
 
 def test_every_package_folder_can_be_imported(source):
     """A folder without ``__init__.py`` would silently stay out of the wheel."""
-    folders = {path.parent for name in ("otavia_ft", "_atomics") for path in (source / name).rglob("*.py")}
+    folders = {
+        path.parent for name in ("otavia_ft", "_atomics") for path in (source / name).rglob("*.py")
+    }
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
 
 

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from otavia_ft.actor.plan import Plan
 from otavia_ft.address import ActorAddress
-from otavia_ft.context import running_house
+from otavia_ft.context import running_context, running_house
 from otavia_ft.errors import StackError
+from otavia_ft.house import deathwatch, family, stash
 from otavia_ft.house.lifecycle import ExceptionStrategy
+from otavia_ft.house.supervisor import Supervisor
 from otavia_ft.message import Event, Notice, PoisonPill, TimeoutEvent
-from otavia_ft.stack.driver import CoroutineState
+from otavia_ft.stack.driver import CoroutineState, checked_reply
 from otavia_ft.stack.stack import (
     AskStack,
     BatchAskStack,
@@ -33,6 +35,7 @@ from otavia_ft.stack.stack import (
 from otavia_ft.stack.state import StackState, StackYield
 
 if TYPE_CHECKING:
+    from otavia_ft.house.bounded import Overflow
     from otavia_ft.house.house import House
     from otavia_ft.system import ActorSystem
     from otavia_ft.timer import TimerTask
@@ -56,8 +59,17 @@ class AbstractActor:
     serial: ClassVar[bool] = False
     """Whether a waiting handler keeps new messages out (True), or they interleave (False)."""
 
+    mailbox_capacity: ClassVar[int | None] = None
+    """Most asks, and most notices, that may wait; 0: no limit, None: as the config says."""
+
+    overflow: ClassVar[Overflow | None] = None
+    """What happens to a message beyond that; None: as the system is configured."""
+
     notice_exception_strategy: ExceptionStrategy = ExceptionStrategy.RESTART
     """What happens when the handler of a notice raises."""
+
+    supervisor: Supervisor | None = None
+    """What becomes of children that fail. None: each child's own strategy decides."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -109,13 +121,7 @@ class AbstractActor:
         if stack.state is not START:
             return _go_on(stack)
         message = stack.notice
-        handler = self.plan.route(type(message))
-        if handler is None:
-            stack.house.dead_letter(
-                message, f"{stack.house.name} has no handler for {type(message).__name__}"
-            )
-            return stack.return_()
-        result = handler(self, message)
+        result = self.plan.handlers[type(message)](self, message)
         if type(result) is CoroutineType:
             return CoroutineState(result).advance(stack)
         return stack.return_()
@@ -125,13 +131,10 @@ class AbstractActor:
         if stack.state is not START:
             return _go_on(stack)
         message = stack.ask
-        handler = self.plan.route(type(message))
-        if handler is None:
-            raise StackError(f"{stack.house.name} has no handler for {type(message).__name__}")
-        result = handler(self, message)
+        result = self.plan.handlers[type(message)](self, message)
         if type(result) is CoroutineType:
             return CoroutineState(result).advance(stack)
-        return stack.return_(result)
+        return stack.return_(checked_reply(result))
 
     def resume_batch_notice(self, stack: BatchNoticeStack) -> StackYield:
         """Handle a batch of notices; for a batchable actor."""
@@ -167,10 +170,63 @@ class AbstractActor:
         """Stop this actor after the message in hand."""
         running_house("self.stop()").control(PoisonPill())
 
+    # ---- relatives, watches and the stash: see docs/supervision
+
+    def build_child(
+        self, factory: Callable[..., AbstractActor], *args: Any, **kwargs: Any
+    ) -> ActorAddress:
+        """Make an actor by `factory(*args, **kwargs)` whose parent this one is.
+
+        This actor keeps it alive, stops it before it stops itself, and its `supervisor` decides
+        when the child fails.
+        """
+        house = running_house("self.build_child()")
+        return ActorAddress(family.build_child(house, factory, args, kwargs))
+
+    @property
+    def children(self) -> tuple[ActorAddress, ...]:
+        """The children that have not ended, oldest first."""
+        known = running_house("self.children").family
+        records = () if known is None else known.children.values()
+        return tuple(ActorAddress(record.house) for record in records)
+
+    @property
+    def parent(self) -> ActorAddress | None:
+        """The actor that has built this one; None if the system has."""
+        known = running_house("self.parent").family
+        house = None if known is None or known.parent is None else known.parent()
+        return None if house is None else ActorAddress(house)
+
+    def watch(self, address: ActorAddress) -> None:
+        """Get a `Terminated` notice, once, when that actor has ended, or if it has already."""
+        deathwatch.watch(running_house("self.watch()"), _one_house(address))
+
+    def unwatch(self, address: ActorAddress) -> None:
+        """Watch no longer."""
+        deathwatch.unwatch(running_house("self.unwatch()"), _one_house(address))
+
+    def stash(self) -> None:
+        """Put the message in hand aside; what its handler returns no longer answers an ask."""
+        stash.stash()
+
+    def unstash(self) -> int:
+        """Put the oldest stashed message back, before all that wait; returns how many that is."""
+        return stash.unstash(running_house("self.unstash()"), everything=False)
+
+    def unstash_all(self) -> int:
+        """Put all stashed messages back, in their order, before all that wait."""
+        return stash.unstash(running_house("self.unstash_all()"), everything=True)
+
     def notice_self_first(self, message: Any) -> None:
         """Send oneself a notice that is handled before all others that wait."""
         house = running_house("notice_self_first()")
         house.put_front(4, message)
+
+    def later(self, task: Callable[[], Any]) -> None:
+        """Run a function on this thread at the end of the pass in hand, after the channel futures."""
+        if not callable(task):
+            raise TypeError(f"later() takes a function to call, not {task!r}")
+        running_context("self.later()").later.append(task)
 
     def after(self, seconds: float, attach: Any = None, *, every: float | None = None) -> TimerTask:
         """Have `handle_actor_timeout` called in a while, and then every so often if asked to."""
@@ -194,6 +250,12 @@ def _go_on(stack: Stack) -> StackYield:
         f"{stack.house.name} was resumed in {state!r} by its default resume method: override "
         "resume_notice / resume_ask if you suspend stacks by hand"
     )
+
+
+def _one_house(address: Any) -> House:
+    if not isinstance(address, ActorAddress):
+        raise TypeError(f"one watches the address of one actor, not {address!r}")
+    return address.house
 
 
 def timer_of(house: House, seconds: float, attach: Any, every: float | None) -> TimerTask:
@@ -242,7 +304,7 @@ class MainActor(StateActor):
 class AutoCleanable:
     """Mixed into an actor that holds something to be cleaned up when the actor is gone.
 
-    `cleaner` is called once, at the start, and returns a function. That function runs on the owner's
+    `cleaner` is called once, at the start, and returns a function, which runs on the owner's
     thread after the actor has stopped, or after its last address has gone. It must not refer to the
     actor or its address, or that would never happen.
     """

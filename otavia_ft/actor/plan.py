@@ -11,6 +11,9 @@ from collections.abc import Callable
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
+from otavia_ft.context import running_stack
+from otavia_ft.house.lifecycle import ExceptionStrategy
+
 if TYPE_CHECKING:
     from otavia_ft.actor.base import AbstractActor
 
@@ -51,7 +54,15 @@ def _flatten(types: tuple[Any, ...]) -> tuple[type, ...]:
 class Plan:
     """One actor class as the house sees it."""
 
-    __slots__ = ("_found", "_routes", "channels", "name", "special_asks", "special_notices", "wants_stop")
+    __slots__ = (
+        "channels",
+        "handlers",
+        "name",
+        "short_asks",
+        "short_notices",
+        "special",
+        "wants_stop",
+    )
 
     def __init__(self, cls: type[AbstractActor], base: type[AbstractActor] | None) -> None:
         self.name = cls.__name__
@@ -61,12 +72,16 @@ class Plan:
             or cls.serial is not False
             or cls.is_barrier_call is not base.is_barrier_call
         )
-        self.special_asks = self.special_notices = special
+        self.special = special
         self.wants_stop = base is not None and (
             cls.post_stop is not base.post_stop or hasattr(cls, "cleaner")
         )
-        self._routes = _collect(cls)
-        self._found: dict[type, Callable[..., Any] | None] = {}
+        self.handlers = Handlers(_collect(cls))
+        # Whether the messages may take the short way of house/handlers.py.
+        self.short_asks = self.short_notices = False
+        if base is not None and not special:
+            self.short_asks = cls.resume_ask is base.resume_ask
+            self.short_notices = cls.resume_notice is base.resume_notice
         for name in ("resume_notice", "resume_ask", "resume_batch_notice", "resume_batch_ask"):
             if inspect.iscoroutinefunction(getattr(cls, name, None)):
                 raise TypeError(
@@ -74,28 +89,42 @@ class Plan:
                     "Write `@on(Type) async def ...` instead"
                 )
 
-    def route(self, kind: type) -> Callable[..., Any] | None:
-        """The handler for messages of this class, None if there is none."""
-        try:
-            return self._found[kind]
-        except KeyError:
-            handler = next((self._routes[c] for c in kind.__mro__ if c in self._routes), None)
-            self._found[kind] = handler
-            return handler
+        strategy = cls.notice_exception_strategy
+        if not isinstance(strategy, (ExceptionStrategy, property)):
+            raise TypeError(
+                f"{cls.__name__}.notice_exception_strategy is {strategy!r}: it must be one of "
+                f"{', '.join(str(known) for known in ExceptionStrategy)}"
+            )
+
+
+class Handlers(dict[type, Callable[..., Any]]):
+    """The handler for messages of a class: its own, or that of the nearest of its bases."""
+
+    def __missing__(self, kind: type) -> Callable[..., Any]:
+        handler = next((self[base] for base in kind.__mro__[1:] if base in self), _unhandled)
+        self[kind] = handler  # several threads may find the same at once
+        return handler
+
+
+def _unhandled(actor: AbstractActor, message: Any) -> None:
+    running_stack("handling a message").unhandled()
 
 
 def _collect(cls: type) -> dict[type, Callable[..., Any]]:
     """Handlers by type; a subclass's `@on` wins over its base's, an override keeps the mark."""
-    routes: dict[type, Callable[..., Any]] = {}
+    routes: dict[type, str] = {}
     for klass in reversed(cls.__mro__):
         seen: dict[type, str] = {}
         for name, member in vars(klass).items():
-            for kind in getattr(member, _MARK, ()):
+            kinds = getattr(member, _MARK, ())
+            if kinds:  # with a mark of its own it no longer handles what the one it overrides did
+                routes = {kind: known for kind, known in routes.items() if known != name}
+            for kind in kinds:
                 if kind in seen:
                     raise TypeError(
                         f"{klass.__name__}: both {seen[kind]} and {name} handle {kind.__name__}"
                     )
                 seen[kind] = name
-                routes[kind] = member
+                routes[kind] = name
     # A method that overrides a marked one without a mark of its own takes its place.
-    return {kind: getattr(cls, member.__name__, member) for kind, member in routes.items()}
+    return {kind: getattr(cls, name) for kind, name in routes.items()}

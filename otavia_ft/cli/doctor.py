@@ -125,7 +125,9 @@ def gil_findings(extra_modules: Sequence[str]) -> list[Finding]:
         findings.append(Finding("GIL", f"ON: {who_turned_it_on(package)}", False))
     elif os.environ.get("PYTHON_GIL") == "0" or sys._xoptions.get("gil") == "0":
         # The override keeps it off whatever is loaded, so "off" proves nothing about anybody.
-        findings.append(Finding("GIL", "off by force (PYTHON_GIL=0 or -X gil=0), never needed", True))
+        findings.append(
+            Finding("GIL", "off by force (PYTHON_GIL=0 or -X gil=0), never needed", True)
+        )
     else:
         findings.append(Finding("GIL", "off, with every module of otavia_ft imported", True))
     for name in extra_modules:
@@ -162,7 +164,9 @@ def count_with_threads(threads: int, rounds: int) -> None:
     if counter.load() != expected:
         raise AssertionError(f"get_and_add counted {counter.load()} of {expected}")
     if plain[0] != expected:
-        raise AssertionError(f"the spin lock let {expected - plain[0]} of {expected} updates be lost")
+        raise AssertionError(
+            f"the spin lock let {expected - plain[0]} of {expected} updates be lost"
+        )
     if counter.compare_and_set(expected + 1, 0) or not counter.compare_and_set(expected, 0):
         raise AssertionError("compare_and_set took the wrong value for the right one")
 
@@ -198,6 +202,8 @@ def run(options: argparse.Namespace) -> int:
     table = Table.grid(padding=(0, 2))
     marks = {True: "[green]ok[/]", False: "[red]bad[/]", None: ""}
     for finding in findings:
-        table.add_row(marks[finding.fit], f"[bold]{escape(finding.subject)}[/]", escape(finding.text))
+        table.add_row(
+            marks[finding.fit], f"[bold]{escape(finding.subject)}[/]", escape(finding.text)
+        )
     Console().print(table)
     return 1 if any(finding.fit is False for finding in findings) else 0

@@ -1,8 +1,8 @@
 """Running stacks: resume, switch state, complete promises, fail.
 
 All functions run on the thread that holds the house RUNNING. None of them lets an exception out:
-whatever a handler raises, `SystemExit` included, ends at `fail_stack`, which answers the asker or lets
-the actor's strategy decide.
+whatever a handler raises, `SystemExit` included, ends at `fail_stack`, which answers the asker or
+lets the actor's strategy decide.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "cancel_stack",
     "fail_stack",
+    "finished",
     "promise_completed",
     "receive_ask_timeout",
     "receive_error",
@@ -36,10 +37,11 @@ def run_stack(context: Context, house: House, stack: Stack) -> None:
     try:
         result = stack.resume()
         if result is RETURN and stack.done:
-            _finished(context, house, stack)
+            finished(context, house, stack)
         else:
             _switch_state(house, stack, result)
-    except BaseException as error:  # noqa: BLE001  # a handler never kills its thread
+    except BaseException as error:  # a handler never kills its thread
+        context.stack = None  # a restart hook must not ask on behalf of the stack that failed
         fail_stack(context, house, stack, error)
     finally:
         context.stack = None
@@ -62,7 +64,7 @@ def _switch_state(house: House, stack: Stack, result: Any) -> None:
         )
 
 
-def _finished(context: Context, house: House, stack: Stack) -> None:
+def finished(context: Context, house: House, stack: Stack) -> None:
     """A stack's end, good or bad: let go of what it waited for, lower its own barrier."""
     if stack.uncompleted_head is not None:
         _let_go(house, stack)
@@ -78,6 +80,8 @@ def _let_go(house: House, stack: Stack) -> None:
             house.promises.pop(promise.aid)
             if promise.timer is not None:
                 promise.timer.cancel()
+        elif house.channel_promises is not None:
+            house.channel_promises.discard(promise)
         stack.forget(promise)
 
 
@@ -88,10 +92,10 @@ def fail_stack(context: Context, house: House, stack: Stack, error: BaseExceptio
             house.notice_failed(stack, error)
         else:
             house.log_failure(f"failed on {type(stack.message).__name__}", error)
-    except BaseException as second:  # noqa: BLE001  # nothing gets past here
+    except BaseException as second:  # nothing gets past here
         house.log_failure("failed while failing", second)
     stack.done = True
-    _finished(context, house, stack)
+    finished(context, house, stack)
 
 
 def promise_completed(context: Context, house: House, promise: Promise[Any]) -> None:
@@ -104,15 +108,13 @@ def promise_completed(context: Context, house: House, promise: Promise[Any]) -> 
         try:
             if not stack.state.resumable():
                 return
-        except BaseException as error:  # noqa: BLE001  # a state is user code too
+        except BaseException as error:  # a state is user code too
             fail_stack(context, house, stack, error)
             return
     run_stack(context, house, stack)
 
 
-def receive_reply(
-    context: Context, house: House, ids: int | tuple[int, ...], reply: Any
-) -> None:
+def receive_reply(context: Context, house: House, ids: int | tuple[int, ...], reply: Any) -> None:
     """A reply to one ask, or one reply to several."""
     for aid in ids if isinstance(ids, tuple) else (ids,):
         promise = _awaited(house, aid, reply)
@@ -161,8 +163,8 @@ def cancel_stack(context: Context, house: House, stack: Stack, error: OtaviaErro
         stack.done = True
         if isinstance(stack.state, CoroutineState):
             stack.state.cancel()
-    except BaseException as raised:  # noqa: BLE001  # user code in a finally block
+    except BaseException as raised:  # user code in a finally block
         house.log_failure("failed while it was cancelled", raised)
     finally:
         context.stack = None
-    _finished(context, house, stack)
+    finished(context, house, stack)

@@ -20,7 +20,7 @@ from otavia_ft.context import Context
 from otavia_ft.doors import Mailbox
 from otavia_ft.house import engine
 from otavia_ft.message import Envelope
-from otavia_ft.stack.stack import AskStack, BatchAskStack, BatchNoticeStack, NoticeStack, Stack
+from otavia_ft.stack.stack import Stack
 
 if TYPE_CHECKING:
     from otavia_ft.house.house import House
@@ -42,14 +42,14 @@ def dispatch(context: Context, house: House, mailbox: int, left: int) -> int:
     box = house.drain(mailbox, left)
     for item in box:
         message = item.message if asks else item
-        stack = _single(house, asks, item)
+        stack = _single(context, house, asks, item)
         try:
             batched = passes is not None and passes(message)
             if not batched and actor.is_barrier_call(message):
                 barrier = stack
             else:
                 barrier = None
-        except BaseException as error:  # noqa: BLE001  # filter and predicate are user code
+        except BaseException as error:  # filter and predicate are user code
             _flush(context, house, asks, batch)
             engine.fail_stack(context, house, stack, error)
             continue
@@ -59,6 +59,9 @@ def dispatch(context: Context, house: House, mailbox: int, left: int) -> int:
                 _flush(context, house, asks, batch)
             continue
         _flush(context, house, asks, batch)
+        if house.barrier is not None:  # the batch failed, and its parent decides first
+            house.put_front(mailbox, item)
+            break
         house.barrier = barrier
         engine.run_stack(context, house, stack)
         if house.barrier is not None:
@@ -67,15 +70,15 @@ def dispatch(context: Context, house: House, mailbox: int, left: int) -> int:
     return box.left
 
 
-def _single(house: House, asks: bool, item: Any) -> Stack:
+def _single(context: Context, house: House, asks: bool, item: Any) -> Stack:
     if asks:
         envelope: Envelope = item
-        ask_stack = AskStack()
+        ask_stack = context.new_ask_stack()
         ask_stack.asker = envelope.asker
         ask_stack.ask_id = envelope.message_id
         ask_stack.ask = envelope.message
         return _seated(house, ask_stack)
-    notice_stack = NoticeStack()
+    notice_stack = context.new_notice_stack()
     notice_stack.notice = item
     return _seated(house, notice_stack)
 
@@ -86,11 +89,11 @@ def _flush(context: Context, house: House, asks: bool, batch: list[Any]) -> None
     items = tuple(batch)
     batch.clear()
     if asks:
-        ask_stack = BatchAskStack()
+        ask_stack = context.new_batch_ask_stack()
         ask_stack.asks = items
         engine.run_stack(context, house, _seated(house, ask_stack))
     else:
-        notice_stack = BatchNoticeStack()
+        notice_stack = context.new_batch_notice_stack()
         notice_stack.notices = items
         engine.run_stack(context, house, _seated(house, notice_stack))
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from otavia_ft.context import Context
 from otavia_ft.doors import HouseCell, HouseState, Mailbox
 from otavia_ft.errors import OtaviaError, StackError
-from otavia_ft.house import engine, gathering, lifecycle
+from otavia_ft.house import engine, gathering, handlers, lifecycle
 from otavia_ft.message import AskTimeoutEvent, Envelope, Event, TimeoutEvent
 from otavia_ft.stack.promise import ChannelPromise, MessagePromise
 from otavia_ft.stack.stack import Stack
@@ -54,6 +54,7 @@ class Scheduler(Protocol):
     """What a house knows of the scheduler that runs it."""
 
     system: ActorSystem
+    house_type: type[House]  # the kind of house that sits here
 
     def ready(self, house: House) -> None:
         """Queue a house that has just become READY, and wake whoever may run it. Any thread."""
@@ -74,6 +75,7 @@ class House(HouseCell):
         "actor",
         "barrier",
         "channel_futures",
+        "channel_promises",
         "family",
         "high_priority",
         "id",
@@ -97,6 +99,7 @@ class House(HouseCell):
         self.barrier: Stack | None = None
         self.promises = _NOBODY
         self.channel_futures: list[ChannelPromise[Any]] | None = None
+        self.channel_promises: set[ChannelPromise[Any]] | None = None
         self.timers: Any = None
         self.family: Any = None
         self.stop_reason: OtaviaError | None = None
@@ -147,9 +150,14 @@ class House(HouseCell):
         """Handle messages up to the thread's budget. The only thing a scheduler has to know."""
         if not self.try_run():
             return  # a stale entry: somebody else has run it
-        context.house = self
         context.turns += 1
-        left = context.budget
+        left = self.work(context, context.budget)
+        context.messages += context.budget - left
+        self._complete()
+
+    def work(self, context: Context, left: int) -> int:
+        """Handle messages until there are none or the budget is used up; returns what is left."""
+        context.house = self
         try:
             while left > 0:
                 mail = self.mail()
@@ -161,11 +169,11 @@ class House(HouseCell):
                     left = self._dispatch_channel_futures(context, left)
                 else:
                     break
-        except BaseException as error:  # noqa: BLE001  # the engine catches all; this is the net
+        except BaseException as error:  # the engine catches all; this is the net
             self.log_failure("could not finish its turn", error)
+            left = 0  # whatever it is, others come first
         context.house = None
-        context.messages += context.budget - left
-        self._complete()
+        return left
 
     def _dispatch(self, context: Context, mail: int, left: int) -> int:
         """One pass over the mailboxes in strict order; returns what is left of the budget.
@@ -187,9 +195,15 @@ class House(HouseCell):
                 engine.receive_error(context, self, ids, error)
             left = box.left
         if mail & ASK_BIT and self.barrier is None:
-            left = self._dispatch_asks(context, left)
+            if self.plan.short_asks:
+                left = handlers.run_asks(context, self, self.drain(ASK, left))
+            else:
+                left = self._dispatch_asks(context, left)
         if mail & NOTICE_BIT and self.barrier is None:
-            left = self._dispatch_notices(context, left)
+            if self.plan.short_notices:
+                left = handlers.run_notices(context, self, self.drain(NOTICE, left))
+            else:
+                left = self._dispatch_notices(context, left)
         if mail & EVENT_BIT:
             box = self.drain(EVENT, left)
             for event in box:
@@ -197,11 +211,22 @@ class House(HouseCell):
             left = box.left
         if self.channel_futures:
             left = self._dispatch_channel_futures(context, left)
+        if context.later:
+            self._run_later(context)
         return left
+
+    def _run_later(self, context: Context) -> None:
+        """The thread's later tasks, whoever queued them; those they queue come with the next pass."""
+        for _ in range(len(context.later)):
+            task = context.later.popleft()
+            try:
+                task()
+            except BaseException as error:  # tasks are user code
+                self.log_failure(f"had a later task that failed: {task!r}", error)
 
     def _dispatch_asks(self, context: Context, left: int) -> int:
         actor: Any = self.actor
-        if self.plan.special_asks:
+        if self.plan.special:
             return gathering.dispatch(context, self, ASK, left)
         box = self.drain(ASK, left)
         new = context.new_ask_stack
@@ -217,7 +242,7 @@ class House(HouseCell):
 
     def _dispatch_notices(self, context: Context, left: int) -> int:
         actor: Any = self.actor
-        if self.plan.special_notices:
+        if self.plan.special:
             return gathering.dispatch(context, self, NOTICE, left)
         box = self.drain(NOTICE, left)
         new = context.new_notice_stack
@@ -234,7 +259,7 @@ class House(HouseCell):
         for message in box:
             try:
                 lifecycle.receive_system(context, self, message)
-            except BaseException as error:  # noqa: BLE001  # hooks are user code
+            except BaseException as error:  # hooks are user code
                 self.log_failure(f"failed on {message!r}", error)
         return box.left
 
@@ -248,18 +273,26 @@ class House(HouseCell):
                 actor.handle_actor_timeout(event)
             else:
                 actor.receive_event(event)
-        except BaseException as error:  # noqa: BLE001  # hooks are user code
+        except BaseException as error:  # hooks are user code
             self.log_failure(f"failed on {event!r}", error)
 
     def channel_completed(self, promise: ChannelPromise[Any]) -> None:
-        """A channel operation of this actor's ended; its stack is resumed in the next pass."""
+        """A channel operation of this actor's ended; its stack is resumed in the next pass.
+
+        Inside a turn that pass comes anyway. The reactor, on the owner's thread between two turns,
+        has to ask for it.
+        """
         if self.channel_futures is None:
             self.channel_futures = []
         self.channel_futures.append(promise)
+        if self.try_ready():
+            self.scheduler.ready(self)
 
     def _dispatch_channel_futures(self, context: Context, left: int) -> int:
         completed, self.channel_futures = self.channel_futures or [], None
         for promise in completed:
+            if self.channel_promises is not None:
+                self.channel_promises.discard(promise)
             engine.promise_completed(context, self, promise)
         return left - len(completed)
 
@@ -287,8 +320,10 @@ class House(HouseCell):
         context.house = self
         try:
             lifecycle.start(self)
-        except BaseException as error:  # noqa: BLE001  # hooks are user code
+        except BaseException as error:  # hooks are user code
             lifecycle.stop(context, self, lifecycle.failed_to_start(self, error))
+        if context.later:
+            self._run_later(context)
         context.house = None
         # Still MOUNTING up to here: nobody could run a turn while the hooks ran.
         self.end_mount()
@@ -311,6 +346,18 @@ class House(HouseCell):
             self.scheduler.system.register.add(self)
         self.promises.push(promise)
         return aid
+
+    def attach_channel(self, stack: Stack, promise: ChannelPromise[Any]) -> None:
+        """Let `stack` wait for a channel operation. Remembered, so that a stop finds the stack."""
+        if promise.stack is not None or promise.is_done:
+            raise StackError(f"{promise!r} was used before: every operation needs its own future")
+        if stack.done:
+            raise StackError("this stack is finished: nobody would be there for the outcome")
+        stack.add_uncompleted(promise)
+        if self.channel_promises is None:
+            self.channel_promises = set()
+            self.scheduler.system.register.add(self)
+        self.channel_promises.add(promise)
 
     def attach_sleep(self, stack: Stack, promise: MessagePromise[Any], seconds: float) -> None:
         aid = self.attach(stack, promise)
@@ -335,7 +382,7 @@ class House(HouseCell):
     def log_failure(self, what: str, error: BaseException) -> None:
         try:
             _log.error("%s %s", self.name, what, exc_info=error, extra={"actor": self.name})
-        except Exception:  # noqa: BLE001, S110  # a broken log handler must not break the actor
+        except BaseException:  # a broken log handler must not break the actor
             pass
 
     def dead_letter(self, message: Any, reason: str) -> None:

@@ -1,11 +1,11 @@
 """An actor's life: start, restart, stop, and what becomes of mail for the dead.
 
-All of it happens on the thread that holds the house (RUNNING, or MOUNTING for the start), as part of
-a turn, so no hook ever overlaps a handler.
+All of it happens on the thread that holds the house (RUNNING, or MOUNTING for the start), as part
+of a turn, so no hook ever overlaps a handler.
 
-There is no seventh state for the stopped: a house whose actor has stopped goes on as before, but its
-turns bury the mail instead of delivering it. A message that races with the stop is therefore either
-handled, or buried (a dead letter, and an error to the asker), never forgotten.
+There is no seventh state for the stopped: a house whose actor has stopped goes on as before, but
+its turns bury the mail instead of delivering it. A message that races with the stop is therefore
+either handled, or buried (a dead letter, and an error to the asker), never forgotten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.doors import HouseState, Mailbox
-from otavia_ft.errors import ActorStopped, OtaviaError
+from otavia_ft.errors import ActorStopped, OtaviaError, described
 from otavia_ft.house import engine
 from otavia_ft.house.register import check_cleaner
 from otavia_ft.message import PoisonPill, SystemMessage
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from otavia_ft.stack.stack import Stack
 
 __all__ = [
+    "Errand",
     "ExceptionStrategy",
     "Restart",
     "Stop",
@@ -42,7 +43,7 @@ UNLIMITED = 1 << 62
 
 
 class ExceptionStrategy(Enum):
-    """What happens to an actor whose notice handler raised. (An ask's handler: the asker gets it.)"""
+    """What happens when the handler of a notice raised. (Of an ask: the asker gets the error.)"""
 
     RESTART = "restart"
     IGNORE = "ignore"
@@ -70,16 +71,29 @@ class Restart(SystemMessage):
         return "Restart()"
 
 
+class Errand(SystemMessage):
+    """A system message that knows itself what to do, with a dead receiver too. See family.py."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, house: House) -> None:
+        """On the receiver's turn."""
+        raise NotImplementedError
+
+
 def receive_system(context: Context, house: House, message: Any) -> None:
     """One control message."""
-    if house.stop_reason is not None:
+    if isinstance(message, Errand):
+        message.run(context, house)
+    elif house.stop_reason is not None:
         return  # it is dead already
-    if isinstance(message, PoisonPill):
+    elif isinstance(message, PoisonPill):
         stop(context, house, ActorStopped(f"{house.name} has stopped"))
     elif isinstance(message, Stop):
         stop(context, house, message.reason)
     elif isinstance(message, Restart):
-        restart(house)
+        if house.family is None or house.family.stopping is None:
+            restart(house)
     else:
         house.dead_letter(message, "not a system message that an actor knows")
 
@@ -98,27 +112,32 @@ def start(house: House) -> None:
 
 def failed_to_start(house: House, error: BaseException) -> OtaviaError:
     house.log_failure("failed to start and is stopped", error)
-    reason = ActorStopped(f"{house.name} failed to start: {type(error).__name__}: {error}")
+    reason = ActorStopped(f"{house.name} failed to start: {described(error)}")
     reason.__cause__ = error
     return reason
 
 
-def restart(house: House) -> None:
-    """The restart hooks on the same instance. If they fail, the actor stops."""
+def restart(house: House) -> bool:
+    """The restart hooks on the same instance. False: they failed, so the actor stops."""
     actor: Any = house.actor
     try:
         actor.before_restart()
         actor.restart()
         actor.after_restart()
-    except BaseException as error:  # noqa: BLE001  # hooks are user code
+    except BaseException as error:  # hooks are user code
         house.log_failure("failed to restart and is stopped", error)
-        reason = ActorStopped(f"{house.name} failed to restart: {type(error).__name__}: {error}")
+        reason = ActorStopped(f"{house.name} failed to restart: {described(error)}")
         reason.__cause__ = error
         house.control(Stop(reason))
+        return False
+    return True
 
 
 def notice_failed(house: House, stack: Stack, error: BaseException) -> None:
     """A notice's handler raised, and nobody waits for an answer."""
+    family = house.family
+    if family is not None and family.failed(house, type(stack.message).__name__, error):
+        return
     actor: Any = house.actor
     strategy = actor.notice_exception_strategy
     house.log_failure(f"failed on {type(stack.message).__name__} ({strategy.value})", error)
@@ -132,36 +151,46 @@ def stop(context: Context, house: House, reason: OtaviaError) -> None:
     """End the actor's life, once: waiting stacks, timers, the hook, the cleaner; then the mail."""
     if house.stop_reason is not None:
         return
+    family = house.family
+    if family is not None and not family.may_stop(house, reason):
+        return  # the children first; their last one's end calls again
     house.stop_reason = reason
-    waiting = {id(promise.stack): promise.stack for promise in house.promises}
+    awaited = [*house.promises, *(house.channel_promises or ())]
+    waiting = {id(promise.stack): promise.stack for promise in awaited}
     for stack in waiting.values():
         if stack is not None:
             engine.cancel_stack(context, house, stack, reason)
     house.barrier = None
+    house.channel_promises = house.channel_futures = None
     if house.timers:
         for task in list(house.timers):
             task.cancel()
     actor: Any = house.actor
     try:
         actor.post_stop()
-    except BaseException as error:  # noqa: BLE001  # hooks are user code
+    except BaseException as error:  # hooks are user code
         house.log_failure("failed in post_stop", error)
     house.actor = None
     clean = house.scheduler.system.register.remove(house)
     if clean is not None:
         house.scheduler.call(clean)
+    if family is not None:
+        house.family = None
+        family.ended(house, reason)
 
 
 def bury(house: House, left: int) -> int:
     """A turn of a stopped house: dead letters for the mail, errors for the askers."""
     reason = house.stop_reason
     assert reason is not None
+    if house.family is not None:
+        house.family.buried(reason)
     for mailbox in (Mailbox.REPLY, Mailbox.EXCEPTION, Mailbox.ASK, Mailbox.NOTICE, Mailbox.EVENT):
         box = house.drain(mailbox, left)
         for item in box:
             if mailbox is Mailbox.ASK:
-                house.dead_letter(item.message, str(reason))
                 item.asker.answer_error(item.message_id, reason)
+                house.dead_letter(item.message, str(reason))
             elif mailbox is not Mailbox.EVENT:
                 house.dead_letter(item if mailbox is Mailbox.NOTICE else item[1], str(reason))
         left = box.left

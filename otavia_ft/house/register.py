@@ -37,6 +37,7 @@ class Register:
 
     def __init__(self) -> None:
         self._entries: dict[int, _Entry] = {}
+        self._held: dict[int, House] = {}
 
     def add(self, house: House, clean: Cleaner | None = None) -> None:
         """Remember a house. Its cleaner, if it has one, is given the first time."""
@@ -50,8 +51,18 @@ class Register:
 
     def remove(self, house: House) -> Cleaner | None:
         """Forget a house that has stopped; returns its cleaner, which is now the caller's."""
+        self._held.pop(house.id, None)
         entry = self._entries.pop(house.id, None)
         return None if entry is None else entry.clean
+
+    def hold(self, house: House) -> None:
+        """Remember a house that must not go away before it is released or stops."""
+        self.add(house)
+        self._held[house.id] = house
+
+    def release(self, house: House) -> None:
+        """It may go away again."""
+        self._held.pop(house.id, None)
 
     def houses(self) -> list[House]:
         """Those that are still there."""

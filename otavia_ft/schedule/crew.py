@@ -15,8 +15,8 @@ sleep. The two orders that could go wrong, and why neither does:
  2. the victim enqueues after that look: the announcement came before, so the victim sees it and
     wakes the thief.
 Both sides write first and read second, so both need full fences between the two: the thief's
-announcement is a read-modify-write, and the victim reads `asleep` with one (adding zero), because
-its own write, the queue's size, is only a lazy set.
+announcement and the victim's count of its queue are read-modify-writes, and the victim reads
+`asleep` with one too (adding zero), because a plain load may still overtake what came before it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ class Crew:
         self._aggression = config.steal_aggression
         self._stealing = config.stealing
 
-    def call_thief(self, victim: ActorThread) -> None:
-        """The victim's backlog is above the floor: wake one sleeper, if there is one."""
+    def call_thief(self, victim: ActorThread | None = None) -> None:
+        """There is work for one more (the victim's backlog is above the floor): wake one sleeper.
+
+        One that somebody else has called in the meantime does not count: it has its own work.
+        """
         if self.asleep.get_and_add(0) == 0:
             return
         for thread in self.threads:
-            if thread is not victim and thread.parker.asleep:
-                thread.wake()
+            if thread is not victim and thread.parker.asleep and thread.wake():
                 return
 
     def worth_staying_awake(self, thief: ActorThread) -> bool:

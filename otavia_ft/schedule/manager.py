@@ -1,8 +1,8 @@
 """HouseManager: one thread's three queues, and the way into them.
 
-    mounting    houses whose start hooks have yet to run      no time budget
-    channels    houses of IO actors                           no time budget
-    business    houses of state actors                        until the deadline; may be stolen
+mounting    houses whose start hooks have yet to run      no time budget
+channels    houses of IO actors                           no time budget
+business    houses of state actors                        until the deadline; may be stolen
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from otavia_ft.context import Context
 from otavia_ft.doors import AtomicInt, me, now_ns
 from otavia_ft.house import lifecycle
 from otavia_ft.house.house import House
+from otavia_ft.schedule.burial import Burial
 from otavia_ft.schedule.queues import FIFOHouseQueue, PriorityHouseQueue
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ __all__ = ["HouseManager"]
 class HouseManager:
     """The scheduler that a pinned house knows: that of its owner."""
 
+    house_type = House
+
     def __init__(self, thread: ActorThread, system: ActorSystem) -> None:
         self.system = system
         self._thread = thread
@@ -36,16 +39,22 @@ class HouseManager:
         self._stride = config.deadline_stride
         self._steal_floor = config.steal_floor if config.stealing else 1 << 62
         self._closed = AtomicInt()
+        self.bury = Burial(self._bury_all)
 
     # ---- the way in: any thread
 
     def ready(self, house: House) -> None:
-        """Queue a house that has just become READY; wake its owner, and a thief if there is much."""
+        """Queue a house that has become READY; wake its owner, and a thief if there is much."""
         if house.plan.channels:
             self.channels.enqueue(house)
         elif self.business.enqueue(house) > self._steal_floor:
             self._thread.crew.call_thief(self._thread)
-        self._wake_owner()
+        # _wake_owner(), written out: this runs once for nearly every message.
+        context: Context | None = me()
+        if context is None or context.owner is not self._thread:
+            self._thread.wake()
+        if self._closed.load():
+            self.bury()
 
     def mount(self, house: House) -> None:
         """Queue a new house for its start hooks."""
@@ -74,9 +83,14 @@ class HouseManager:
         return bool(len(self.business) or len(self.mounting) or len(self.channels))
 
     def run_channels_actors(self, context: Context) -> int:
-        """Drain the IO actors, then the mounts. Returns how many houses ran."""
+        """Drain the IO actors, then the mounts. Returns how many houses ran.
+
+        As many turns as houses waited at the start: one that keeps itself busy comes again after
+        the next look at the channels, or nobody else would ever run.
+        """
         count = 0
-        while (house := self.channels.dequeue()) is not None:
+        waiting = len(self.channels)
+        while count < waiting and (house := self.channels.dequeue()) is not None:
             count += 1
             if house.try_schedule():
                 house.run_turn(context)
@@ -90,12 +104,15 @@ class HouseManager:
         count = 0
         dequeue = self.business.dequeue
         stride = self._stride
+        stopping = self._thread.stopping
         while (house := dequeue()) is not None:
             if house.try_schedule():
                 house.run_turn(context)
             count += 1
             # A look at the clock costs about as much as a short turn: one look for many turns.
-            if deadline is not None and count % stride == 0 and now_ns() >= deadline:
+            if count % stride == 0 and (
+                stopping.load() or (deadline is not None and now_ns() >= deadline)
+            ):
                 break
         return count
 
@@ -106,9 +123,8 @@ class HouseManager:
         self._closed.set(1)
         self.bury()
 
-    def bury(self) -> None:
-        """Dead letters for all mail in all queues. Any thread: the queues and the houses' own
-        transitions let just one of several have each house."""
+    def _bury_all(self) -> None:
+        """Dead letters for all mail in all queues."""
         for queue in (self.mounting, self.channels, self.business):
             while (house := queue.dequeue()) is not None:
                 lifecycle.bury_for_good(house, self.system.stopped_error)

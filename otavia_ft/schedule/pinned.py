@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from otavia_ft.doors import AtomicInt
 from otavia_ft.house.house import Scheduler
 from otavia_ft.schedule.crew import Crew
 from otavia_ft.schedule.placement import TilingThreadSelector
@@ -20,19 +21,35 @@ class PinnedScheduler:
     """Builds, places on, stops and watches the threads of one system."""
 
     def __init__(self, system: ActorSystem) -> None:
-        self.crew = Crew(system.config)
-        self.threads = tuple(
-            ActorThread(index, system, self.crew) for index in range(system.config.worker_count())
-        )
+        self._started = AtomicInt()
+        self.crew, self.threads = self._hire(system)
         self.crew.threads = self.threads
         self._selector = TilingThreadSelector(self.threads)
         self._io_selector = TilingThreadSelector(self.threads)
+
+    def _hire(self, system: ActorSystem) -> tuple[Crew, tuple[ActorThread, ...]]:
+        crew = Crew(system.config)
+        indexes = range(system.config.worker_count())
+        return crew, tuple(ActorThread(index, system, crew) for index in indexes)
 
     @property
     def workers(self) -> int:
         return len(self.threads)
 
+    @property
+    def started(self) -> bool:
+        """Whether there are threads that run the loops."""
+        return self._started.load() == 1
+
+    @property
+    def shared_backlog(self) -> int:
+        """Houses that wait for whatever thread comes first. Here each waits for its own."""
+        return 0
+
     def start(self) -> None:
+        """Start the threads; once, however often it is called."""
+        if self._started.get_and_set(1):
+            return
         for thread in self.threads:
             thread.start()
 
@@ -42,14 +59,24 @@ class PinnedScheduler:
         return [thread.manager for thread in selector.select(num)]
 
     def quiet(self) -> bool:
-        """Whether nothing is queued or running. Two looks: a message may be on its way from a
-        thread that was looked at before to one that comes after."""
-        return self._all_idle() and self._all_idle()
+        """Whether nothing is queued or running.
 
-    def _all_idle(self) -> bool:
-        before = [thread.context.turns for thread in self.threads]
-        idle = all(thread.idle for thread in self.threads)
-        return idle and before == [thread.context.turns for thread in self.threads]
+        One look would not do: a message may be on its way from a thread that is looked at later to
+        one that was looked at before. If all are found asleep twice, and none has slept or run
+        anew in between, then all slept at the same moment, with nothing queued.
+        """
+        first = self._naps()
+        return first is not None and first == self._naps()
+
+    def _naps(self) -> list[tuple[int, int]] | None:
+        """Which sleep each thread sleeps; None if one does not."""
+        naps = []
+        for thread in self.threads:
+            nap = (thread.parks, thread.context.turns)
+            if not thread.idle:
+                return None
+            naps.append(nap)
+        return naps
 
     def signal_stop(self) -> None:
         for thread in self.threads:
@@ -68,8 +95,10 @@ class PinnedScheduler:
 
     def close(self) -> None:
         for thread in self.threads:
-            if thread.thread is None or not thread.thread.is_alive():
+            if thread.thread is None:
                 thread.close()
+            else:
+                thread.leave()
 
     def statistics(self) -> tuple[ThreadStatistics, ...]:
         return tuple(thread.statistics() for thread in self.threads)

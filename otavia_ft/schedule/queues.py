@@ -1,17 +1,22 @@
 """House queues: where READY houses wait for their thread.
 
 A `HouseList` is a linked list threaded through the houses themselves (`next_house`), so queueing
-allocates nothing; a SpinLock protects it for the few instructions of a link or an unlink. A house is
-in at most one list at a time: only the winner of a transition to READY may enqueue it.
+allocates nothing; a SpinLock protects it for the few instructions of a link or an unlink. A house
+is in at most one list at a time: only the winner of a transition to READY may enqueue it.
 
 `FIFOHouseQueue` is one such list. `PriorityHouseQueue` is two, each with its own lock: the priority
 is read once, when the house is enqueued. High ones go first, strictly, with one exception of our
 own: after `ageing_limit` high houses in a row, one normal house gets its turn, so that a house that
 keeps itself high cannot starve the others for ever.
 
-The size is mirrored in an atomic that is written under the lock and read without it. A lazy set is
-enough for it: whoever has to be woken is woken after the unlock, by an exchange (parking.py), and
-that exchange makes the mirror visible before the sleeper looks again.
+No call is made between lock and unlock. CPython runs the handlers of signals, and the collector
+with any `__del__`, right after a call; a handler that sends a message would come back here, on the
+same thread, for a lock that this thread holds. `with` is not such a place, a plain `lock()` would
+be. (A thief's `try_lock` is a call, but a thief is never the main thread, where signals arrive.)
+
+The size is therefore counted outside the lock, in an atomic that is read without it, and for a
+moment it is off by the threads that are just between the two. It goes up after the house is linked
+and before anybody is woken, so whoever is woken for a house finds it.
 """
 
 from __future__ import annotations
@@ -29,24 +34,22 @@ __all__ = ["FIFOHouseQueue", "HouseList", "PriorityHouseQueue"]
 class HouseList:
     """A linked list of houses under one spin lock."""
 
-    __slots__ = ("_count", "_head", "_lock", "_size", "_tail")
+    __slots__ = ("_count", "_head", "_lock", "_tail", "size")
 
     def __init__(self) -> None:
         self._lock = SpinLock()
         self._head: House | None = None
         self._tail: House | None = None
         self._count = 0
-        self._size = AtomicInt()
+        self.size = AtomicInt()
 
     def __len__(self) -> int:
         """How many there are, about now."""
-        return self._size.load()
+        return max(0, self.size.load())
 
     def append(self, house: House) -> int:
         """To the tail; returns how many there are then. Any thread."""
-        lock = self._lock
-        lock.lock()
-        try:
+        with self._lock:
             tail = self._tail
             if tail is None:
                 self._head = house
@@ -54,45 +57,44 @@ class HouseList:
                 tail.next_house = house
             self._tail = house
             self._count = count = self._count + 1
-            self._size.lazy_set(count)
-            return count
-        finally:
-            lock.unlock()
+        # A read-modify-write: the enqueuer goes on to look whether somebody sleeps (crew.py) or has
+        # closed (manager.py), and those look at the size after they have said so.
+        self.size.get_and_add(1)
+        return count
 
     def pop(self) -> House | None:
         """From the head; None when empty. An empty list costs one load and no lock."""
-        if self._size.load() == 0:
+        if self.size.load() <= 0:
             return None
-        lock = self._lock
-        lock.lock()
-        try:
-            return self._unlink()
-        finally:
-            lock.unlock()
+        with self._lock:
+            head = self._head
+            if head is None:
+                return None
+            self._head = following = head.next_house
+            head.next_house = None
+            if following is None:
+                self._tail = None
+            self._count -= 1
+        self.size.get_and_add(-1)
+        return head
 
     def try_steal(self) -> House | None:
         """From the head, by another thread: never waits, and never takes the last one.
 
         The last one stays because its owner is about to take it, and would find nothing.
         """
-        if self._size.load() <= 1 or not self._lock.try_lock():
+        if self.size.load() <= 1 or not self._lock.try_lock():
             return None
-        try:
-            return self._unlink() if self._count > 1 else None
-        finally:
-            self._lock.unlock()
-
-    def _unlink(self) -> House | None:
         head = self._head
-        if head is None:
-            return None
-        following = head.next_house
-        head.next_house = None
-        self._head = following
-        if following is None:
-            self._tail = None
-        self._count = count = self._count - 1
-        self._size.lazy_set(count)
+        if head is not None and self._count > 1:
+            self._head = head.next_house
+            head.next_house = None
+            self._count -= 1
+        else:
+            head = None
+        self._lock.unlock()
+        if head is not None:
+            self.size.get_and_add(-1)
         return head
 
 
@@ -126,8 +128,10 @@ class PriorityHouseQueue:
         self._high_in_a_row = 0  # the owner's own count; a thief leaves it alone
 
     def enqueue(self, house: House) -> int:
-        """Any thread. The priority is the one that the house has now. Returns its list's length."""
-        return (self._high if house.high_priority else self._normal).append(house)
+        """Any thread. The priority is the one that the house has now. Returns how many wait."""
+        if house.high_priority:
+            return self._high.append(house) + self._normal.size.load()
+        return self._normal.append(house) + self._high.size.load()
 
     def dequeue(self) -> House | None:
         """The owner only."""

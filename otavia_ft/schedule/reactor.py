@@ -90,7 +90,7 @@ class Reactor:
             served += 1
             try:
                 key.data(events)
-            except BaseException:  # noqa: BLE001  # a channel's handler never kills its thread
+            except BaseException:  # a channel's handler never kills its thread
                 _log.exception("the handler of %r failed", key.fileobj)
         self.io_ns = now_ns() - started
         return served

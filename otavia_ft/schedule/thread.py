@@ -25,6 +25,7 @@ from otavia_ft.schedule.reactor import Reactor
 if TYPE_CHECKING:
     from otavia_ft.schedule.crew import Crew
     from otavia_ft.system import ActorSystem
+    from otavia_ft.timer import TimerTask
 
 __all__ = ["ActorThread", "QueueStatistics", "ThreadStatistics"]
 
@@ -71,7 +72,9 @@ class ActorThread:
         self.events = HouseCell()  # only its event mailbox: thunks to run on this thread
         self.context = Context(self, config.throughput_budget)
         self.thread: threading.Thread | None = None
-        self._stopping = AtomicInt()
+        self._trimming: TimerTask | None = None
+        self.stopping = AtomicInt()
+        self._ends = AtomicInt()
         self._idle_count = 0
         self._io_ratio = config.io_ratio
         self._min_budget_ns = config.min_budget_us * 1000
@@ -83,10 +86,12 @@ class ActorThread:
 
     # ---- from other threads
 
-    def wake(self) -> None:
-        """Work was put where this thread looks. A system call only if it sleeps."""
+    def wake(self) -> bool:
+        """Work was put where this thread looks. A system call only if it sleeps (True: it did)."""
         if self.parker.wake():
             self.wakeups.get_and_add(1)
+            return True
+        return False
 
     def call(self, thunk: Callable[[], Any]) -> None:
         """Run a function on this thread, in Phase 2."""
@@ -100,7 +105,7 @@ class ActorThread:
 
     def signal_stop(self) -> None:
         """End after the turn in hand."""
-        self._stopping.set(1)
+        self.stopping.set(1)
         self.wake()
 
     # ---- the loop
@@ -108,15 +113,28 @@ class ActorThread:
     def run(self) -> None:
         # Made again on the thread itself: an object's references are cheap on the thread that
         # made it, and this one is touched for every message.
-        self.context = context = Context(self, self.system.config.throughput_budget)
+        config = self.system.config
+        self.context = context = Context(self, config.throughput_budget)
         set_me(context)
+        if config.pooling:
+            context.use_pools(config.pool_max_size, config.debug)
+            period = config.pool_check_s
+            self._trimming = self.system.timer.after(period, self.call, self._trim_pools, period)
         try:
-            while not self._stopping.load():
+            while not self.stopping.load():
                 self.run_once(context, may_block=True)
-        except BaseException:  # noqa: BLE001  # our own bug; say so rather than vanish
+        except BaseException:  # our own bug; say so rather than vanish
             _log.critical("%s died: please report this", self.system.name, exc_info=True)
         finally:
             set_me(None)
+            if self._trimming is not None:
+                self._trimming.cancel()
+            self.leave()
+
+    def _trim_pools(self) -> None:
+        config = self.system.config
+        for pool in self.context.pools:
+            pool.trim(config.pool_idle_s, config.pool_keep)
 
     def run_once(self, context: Context, may_block: bool = False) -> bool:
         """One iteration. Returns whether anything ran."""
@@ -126,11 +144,14 @@ class ActorThread:
             served = self.reactor.poll()
         ran = self.manager.run_channels_actors(context)
         ran += self._run_events()
-        ran += self.manager.run_state_actors(context, self._deadline(served))
+        ran += self._run_business(context, self._deadline(served))
         if ran or served:
             self._idle_count = 0
             return True
         return self._try_steal(context)
+
+    def _run_business(self, context: Context, deadline: int | None) -> int:
+        return self.manager.run_state_actors(context, deadline)
 
     def _has_work(self) -> bool:
         return self.manager.runnable or self.events.has_mail(1 << Mailbox.EVENT)
@@ -140,11 +161,7 @@ class ActorThread:
         self.parker.start_looking()
         self.crew.asleep.get_and_add(1)
         try:
-            if (
-                self._has_work()
-                or self._stopping.load()
-                or not self.parker.fall_asleep()
-            ):
+            if self._has_work() or self.stopping.load() or not self.parker.fall_asleep():
                 return self.reactor.poll()
             if self.crew.worth_staying_awake(self):
                 return self.reactor.poll()
@@ -172,7 +189,7 @@ class ActorThread:
             count += 1
             try:
                 thunk()
-            except BaseException:  # noqa: BLE001  # cleaners are user code
+            except BaseException:  # cleaners are user code
                 _log.exception("a cleaner or thread event failed")
         return count
 
@@ -214,6 +231,12 @@ class ActorThread:
                 business_high=manager.business.high,
             ),
         )
+
+    def leave(self) -> None:
+        """Called twice: by the thread at its end, and by the shutdown. The second one closes, so
+        that a thread left behind in a handler still gives everything back when it ends."""
+        if self._ends.get_and_add(1) == 1:
+            self.close()
 
     def close(self) -> None:
         """After the thread has ended: what was left for it to run, run here; the mail is buried."""

@@ -12,6 +12,7 @@ coroutine that awaits these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Coroutine as PyCoroutine
 from collections.abc import Generator
 from typing import Any, Protocol, Self
@@ -23,7 +24,7 @@ from otavia_ft.stack.promise import MessagePromise, Promise
 from otavia_ft.stack.stack import Stack
 from otavia_ft.stack.state import StackState, StackYield
 
-__all__ = ["CoroutineState", "first_of", "gather", "sleep"]
+__all__ = ["CoroutineState", "checked_reply", "first_of", "gather", "sleep"]
 
 
 class Awaited(Protocol):
@@ -72,7 +73,17 @@ class CoroutineState(StackState):
 
 def _result(stack: Stack, value: Any) -> tuple[Any, ...]:
     """What return_ takes: an ask's handler returns its reply, a notice's nothing."""
-    return (value,) if stack.replies else ()
+    return (checked_reply(value),) if stack.replies else ()
+
+
+def checked_reply(value: Any) -> Any:
+    """Refuse a future as a reply: it belongs to the handler's own stack, and dies with it."""
+    if isinstance(value, Promise):
+        raise StackError(
+            f"a handler returned {value!r} as its reply: make it `async def` and return what "
+            "`await` gives"
+        )
+    return value
 
 
 def _refusal(awaited: Any, stack: Stack) -> StackError | None:
@@ -151,8 +162,8 @@ def _checked(name: str, futures: tuple[Any, ...]) -> tuple[Promise[Any], ...]:
 
 def sleep(seconds: float) -> MessagePromise[Any]:
     """Suspend this message's execution for a while; the actor goes on with others."""
-    if not seconds >= 0:
-        raise ValueError(f"cannot sleep for {seconds!r} seconds")
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"cannot sleep for {seconds!r} seconds: give a finite number from 0 up")
     promise: MessagePromise[Any] = MessagePromise()
     stack = running_stack("sleep()")
     if seconds == 0:

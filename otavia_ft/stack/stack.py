@@ -12,7 +12,7 @@ to the runtime and may serve the next message: do not keep it. In debug mode a k
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from otavia_ft.errors import AskFailed, OtaviaError, StackError
@@ -23,7 +23,7 @@ from otavia_ft.stack.state import StackState, StackYield
 if TYPE_CHECKING:
     from otavia_ft.address import ActorAddress
     from otavia_ft.house.house import House
-    from otavia_ft.pool import Poolable, ThreadPool
+    from otavia_ft.pool import ThreadPool
 
 __all__ = [
     "AskStack",
@@ -58,15 +58,15 @@ class Stack:
 
     actor: Any
     house: House
+    return_: Callable[..., StackYield]
+    """How a stack ends well; what it takes is the kind of stack's own matter."""
     replies: ClassVar[bool] = True
     """Whether `return_` takes a value."""
 
     def __init__(self) -> None:
-        self.pool: ThreadPool[Poolable] | None = None
-        self.reset()
-
-    def reset(self) -> None:
-        """Back to the start, with nothing left of the message before."""
+        # What reset() does, written out once more: this runs for many messages, and a call costs
+        # as much as all the stores.
+        self.pool: ThreadPool[Any] | None = None
         self.state: StackState = START
         self.next_state: StackState | None = None
         self.uncompleted_head: Promise[Any] | None = None
@@ -74,6 +74,15 @@ class Stack:
         self.completed_head: Promise[Any] | None = None
         self.completed_tail: Promise[Any] | None = None
         self.attach: Any = None
+        self.done = False
+
+    def reset(self) -> None:
+        """Back to the start, with nothing left of the message before."""
+        self.state = START
+        self.next_state = None
+        self.uncompleted_head = self.uncompleted_tail = None
+        self.completed_head = self.completed_tail = None
+        self.attach = None
         self.done = False
 
     clean = reset
@@ -101,6 +110,11 @@ class Stack:
 
     # ---- what the runtime calls
 
+    @property
+    def message(self) -> Any:
+        """What this stack handles, for reports."""
+        raise NotImplementedError
+
     def resume(self) -> Any:
         """Call the actor's resume method for this kind of stack."""
         raise NotImplementedError
@@ -111,6 +125,11 @@ class Stack:
 
     def abandon(self, error: OtaviaError) -> None:
         """The actor stops: answer whoever waits with `error` unless it was answered already."""
+
+    def unhandled(self) -> None:
+        """The actor has no handler for this message: an asker is told so."""
+        kind = type(self.message).__name__
+        raise StackError(f"{self.house.name} has no handler for {kind}")
 
     @property
     def waiting(self) -> bool:
@@ -187,6 +206,11 @@ class NoticeStack(Stack):
     def resume(self) -> Any:
         return self.actor.resume_notice(self)
 
+    def unhandled(self) -> None:
+        """Nobody waits for an answer, so it becomes a dead letter."""
+        kind = type(self.notice).__name__
+        self.house.dead_letter(self.notice, f"{self.house.name} has no handler for {kind}")
+
     @property
     def message(self) -> Any:
         return self.notice
@@ -239,8 +263,9 @@ class AskStack(Stack):
 
     def throw(self, cause: BaseException) -> StackYield:
         """Answer with an error; the asker's future fails with AskFailed, its cause is `cause`."""
+        error = _as_error(cause, self.house)
         self._finish()
-        self.asker.answer_error(self.ask_id, _as_error(cause, self.house))
+        self.asker.answer_error(self.ask_id, error)
         return RETURN
 
     @property
@@ -268,6 +293,7 @@ class AskStack(Stack):
     def clean(self) -> None:
         self.reset()
         self.ask = None
+        self.ask_id = 0
         del self.asker
 
 
@@ -303,8 +329,8 @@ class BatchAskStack(Stack):
 
     def throw(self, cause: BaseException) -> StackYield:
         """Answer all of them with an error."""
-        self._finish()
         error = _as_error(cause, self.house)
+        self._finish()
         for asker, ids in self._by_asker():
             asker.answer_error(ids, error)
         return RETURN
@@ -381,6 +407,11 @@ class ChannelStack(Stack):
     @property
     def message(self) -> Any:
         return self.inbound
+
+    def clean(self) -> None:
+        self.reset()
+        self.channel = self.inbound = self.result = self.error = None
+        self.message_id = 0
 
 
 def _is_pair(thing: Any) -> bool:

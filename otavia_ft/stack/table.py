@@ -83,7 +83,8 @@ class FutureDispatcher:
     def _resize(self, capacity: int) -> None:
         promises = list(self)
         self._mask = mask = capacity - 1
-        self._table = table = [None] * capacity
+        table: list[MessagePromise[Any] | None] = [None] * capacity
+        self._table = table
         for promise in promises:
             index = promise.aid & mask
             promise.hash_next = table[index]

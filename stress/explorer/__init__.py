@@ -6,7 +6,7 @@ schedule. Partial-order reduction is source-DPOR with sleep sets (Abdulla, Aroni
 Sagonas), the sampling mode is PCT (Burckhardt, Kothari, Musuvathi and Nagarakatte), the memory
 model beside sequential consistency is x86's (TSO: Owens, Sarkar and Sewell).
 
-How it works. Runtime code takes everything that crosses threads from `otavia_ft.doors`. `loading.py`
+How it works. Runtime code takes all that crosses threads from `otavia_ft.doors`. `loading.py`
 imports a second, private copy of the runtime with another module in that place, whose objects
 (`cells.py`) stop before each operation and tell a `World` (`world.py`) what they are about to do. A
 world is one run of one scenario: its threads are greenlets, so one OS thread carries them all, and

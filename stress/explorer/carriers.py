@@ -11,33 +11,37 @@ Carriers are kept and used again, because making a greenlet costs more than twen
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 try:
-    import greenlet
+    with warnings.catch_warnings():
+        # greenlet turns the GIL on, and the interpreter warns. The explorer is single-threaded.
+        warnings.filterwarnings("ignore", "The global interpreter lock", RuntimeWarning)
+        import greenlet
 except ImportError:  # the explorer still works, slowly
     greenlet = None  # type: ignore[assignment]
 
 __all__ = ["Abandon", "Carriers", "GreenletCarriers", "OsThreadCarriers", "default_carriers"]
 
 
-class Abandon(BaseException):  # noqa: N818 - control flow, as GeneratorExit is
+class Abandon(BaseException):
     """Thrown into threads that are still under way when their world ends."""
 
 
-class Carriers:
+class Carriers(Protocol):
     """A pool of carriers that all return to the one who made the pool (the hub)."""
 
     hub: Any
 
     def start(self, job: Callable[[], None]) -> Any:
         """A carrier that begins `job` now; returns at its first switch to the hub, or its end."""
-        raise NotImplementedError
+        ...
 
     def release(self, carrier: Any) -> None:
         """Take a carrier back whose job has ended."""
-        raise NotImplementedError
+        ...
 
 
 class GreenletCarriers(Carriers):

@@ -5,11 +5,12 @@ cannot tell the difference, and a race between two steps of one method is still 
 
     AtomicInt    one word
     SpinLock     one word; `lock` is one step that waits (the spinning itself is verified once, in
-                 the scenario `spin-lock`), `try_lock` a look and a compare-and-set, `unlock` a lazy set
+                 the scenario `spin-lock`), `try_lock` a look and a compare-and-set,
+                 `unlock` a lazy set
     HouseCell    a word each for state and runner, two for each mailbox (`in` and `out`). A
                  transition is a look and a compare-and-set; post is a push, then the transition;
                  has_mail looks at one word after the other. The mailbox's count is not a word of
-                 its own: `size` counts what a look at `in` shows, and the runner's `out`
+                 its own: `size` counts what it sees in `in` and then in `out`
     Bell         one word, 0 or 1; waiting needs 1 and takes it
     Condition    one word that holds (owner, depth, waiting, notified); wait is two steps
 
@@ -19,10 +20,10 @@ What the doors do in the kernel is taken to be ordered like a read-modify-write.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from otavia_ft import atomic
-from stress.explorer.world import KEEP, Word, World, current
+from stress.explorer.world import KEEP, Violation, Word, World, current
 
 __all__ = ["AtomicInt", "Bell", "Condition", "HouseCell", "SpinLock", "advance", "choose",
            "make_immortal", "me", "now", "now_ns", "relax", "set_me"]  # fmt: skip
@@ -45,6 +46,12 @@ def load(word: Word, what: str = "load") -> Any:
 
 def update(word: Word, change: Callable[[Any], Any], what: str, **how: Any) -> Any:
     return the_world().update(word, change, what, **how)
+
+
+def broken(text: str) -> NoReturn:
+    """The runtime broke a rule: a finding, whoever catches the exception."""
+    the_world().fail(Violation("invariant", text))
+    raise InvariantError(text)
 
 
 def my_number() -> int:
@@ -179,17 +186,22 @@ class HouseCell:
 
     def _enter(self) -> None:
         me = my_number()
-        seen = update(self._runner, lambda _: me, "exchange")
+        seen = load(self._runner)
         if seen != 0:
-            raise InvariantError(f"single-runner invariant broken: thread {me} enters a house "
-                                 f"whose runner mark is {seen}")  # fmt: skip
+            broken(f"single-runner: thread {me} enters a house whose runner mark is {seen}")
+        the_world().lazy_store(self._runner, me)
 
     def _leave(self) -> None:
         me = my_number()
-        seen = update(self._runner, lambda _: 0, "exchange")
+        seen = load(self._runner)
         if seen != me:
-            raise InvariantError(f"single-runner invariant broken: thread {me} leaves a house "
-                                 f"whose runner mark is {seen}")  # fmt: skip
+            broken(f"single-runner: thread {me} leaves a house whose runner mark is {seen}")
+        the_world().lazy_store(self._runner, 0)
+
+    def _may_take(self) -> None:
+        runner, me = load(self._runner), my_number()
+        if runner not in (0, me):
+            broken(f"single-runner: thread {me} takes mail of a house that thread {runner} runs")
 
     def _push(self, box: int, message: object) -> None:
         if not 0 <= box < len(BOXES):
@@ -210,6 +222,7 @@ class HouseCell:
         return first
 
     def put_front(self, mailbox: int, message: object, /) -> None:
+        self._may_take()
         first = load(self._out[mailbox])
         if first is None:
             first = self._fetch(mailbox)
@@ -227,6 +240,7 @@ class HouseCell:
         the_world().store(self._out[box], chain)
 
     def take(self, mailbox: int, empty: Any, /) -> Any:
+        self._may_take()
         message = self._pop(mailbox)
         return empty if message is NOTHING else message
 
@@ -234,8 +248,9 @@ class HouseCell:
         return Drain(self, mailbox, budget)
 
     def size(self, mailbox: int, /) -> int:
-        chain, count = load(self._in[mailbox]), 0
-        for chain in (chain, self._out[mailbox].value):
+        count = 0
+        for word in (self._in[mailbox], self._out[mailbox]):
+            chain = load(word)
             while chain is not None:
                 chain, count = chain[1], count + 1
         return count
@@ -257,7 +272,10 @@ class Drain(Iterator[Any]):
         self._cell, self._box, self.left = cell, box, budget
 
     def __next__(self) -> Any:
-        if self.left <= 0 or (self._box != SYSTEM and self._cell._has_mail(SYSTEM)):
+        if self.left <= 0:
+            raise StopIteration
+        self._cell._may_take()
+        if self._box != SYSTEM and self._cell._has_mail(SYSTEM):
             raise StopIteration
         message = self._cell._pop(self._box)
         if message is NOTHING:
@@ -273,7 +291,7 @@ def _transition(source: int, target: int) -> Callable[[HouseCell], bool]:
         if not self._move(source, target):
             if source == RUNNING:
                 name = atomic.HouseState(self._state.value).name
-                raise InvariantError(f"a running house was found {name} instead of RUNNING")
+                broken(f"a running house was found {name} instead of RUNNING")
             return False
         if target == RUNNING:
             self._enter()
@@ -430,16 +448,20 @@ def _without(tickets: tuple[int, ...], ticket: int) -> tuple[int, ...]:
 
 
 def relax() -> None:
-    """In a spin loop: nothing to do until something that was read has changed."""
+    """At the end of a round of a spin loop that came to nothing.
+
+    The thread goes on only when another round would read something else; a round's outcome must
+    depend on what it reads. What a round itself changes, it has to put back.
+    """
     world = the_world()
     t = world.running
     if t is None:
         raise RuntimeError("relax() outside a simulated thread would spin for ever")
-    reads = t.reads
-    world.reach("relax", None, False, ready=lambda: any(w.stamp != s for w, s in reads.items()))
+    world.reach("relax", None, False, ready=lambda: world.changed(t))
     if world.keyed:
         world._observe(t, "relax", None, None)
-    reads.clear()
+    t.reads.clear()
+    t.seen.clear()
     if world.log is not None:
         world.note("relax: what it read has changed", None)
 

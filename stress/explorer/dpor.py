@@ -1,17 +1,17 @@
 """Exhaustive search with partial-order reduction: source-DPOR with sleep sets.
 
 Two steps of different processes are *dependent* if they touch the same word and one of them writes,
-or if one makes the other possible. Schedules that differ only in the order of independent steps lead
-to the same state, so one of each class is enough. The search runs one schedule to its end, finds in
-it the *races* (dependent steps e, f with nothing between that orders them), and notes for each, at
-the point before e, a process that begins the other order (`Node.wanted`). It then returns to the
-deepest point where something is wanted. *Sleep sets* keep it from beginning with a step that only
-commutes with what has been done already.
+or if one makes the other possible. Schedules that differ only in the order of independent steps
+lead to the same state, so one of each class is enough. The search runs one schedule to its end,
+finds in it the *races* (dependent steps e, f with nothing between that orders them), and notes for
+each, at the point before e, a process that begins the other order (`Node.wanted`). It then returns
+to the deepest point where something is wanted. *Sleep sets* keep it from beginning with a step that
+only commutes with what has been done already.
 
-Blocking operations (a lock, a wait, a spin) need care: an unlock and the lock that it makes possible
-are dependent but cannot be swapped, while the two locks can. So the search looks behind a step that
-could not have waited, and steps that are still blocked when everything stands still count too, as
-if they had been taken.
+Blocking operations (a lock, a wait, a spin) need care: an unlock and the lock that it makes
+possible are dependent but cannot be swapped, while the two locks can. So the search looks behind a
+step that could not have waited, and steps that are still blocked when everything stands still count
+too, as if they had been taken.
 
 Store buffers are processes of their own; that a buffer writes after its thread stored, and that a
 read-modify-write comes after its thread's buffer is empty, are the only rules added for TSO.
@@ -132,9 +132,19 @@ class Dpor:
         process, kind, word, writes, order = world.event  # type: ignore[misc]
         if process != node.process:
             raise DivergedError(f"step {index} was taken by {process}, not by {node.process}")
-        words = word if isinstance(word, tuple) else () if word is None else (word,)
         n = len(world.threads)
         clocks = self.clocks
+        if index < self.known:  # the same step as in the run before
+            node.words = word if isinstance(word, tuple) else () if word is None else (word,)
+            clocks[process] = node.clock
+            if process >= n:
+                self.stored[process - n].pop(0)
+            elif order == "buffers":
+                self.stored[process].append(node.clock)
+            for w in node.words:
+                self.touched.setdefault(w.name, []).append(index)
+            return
+        words = word if isinstance(word, tuple) else () if word is None else (word,)
         own = clocks[process]
         if process >= n:  # a buffer writes after its thread has stored
             own = _join(own, self.stored[process - n].pop(0))
@@ -155,9 +165,8 @@ class Dpor:
         clocks[process] = full
         if order == "buffers":
             self.stored[process].append(full)
-        if index >= self.known:
-            for name in names:
-                self._races(index, process, kind, writes, own, full, self.touched[name])
+        for name in names:
+            self._races(index, process, kind, writes, own, full, self.touched[name])
         for name in names:
             self.touched[name].append(index)
 

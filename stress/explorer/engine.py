@@ -24,6 +24,7 @@ from stress.explorer import races
 from stress.explorer.carriers import Carriers, default_carriers
 from stress.explorer.dpor import Dpor
 from stress.explorer.loading import Runtime, load_runtime
+from stress.explorer.records import listen, mute
 from stress.explorer.sampling import Pct, Uniform
 from stress.explorer.scenario import Scenario
 from stress.explorer.search import Every, States
@@ -61,6 +62,7 @@ class Runner:
         self.runtime = runtime or load_runtime(*cls.runtime)
         self.carriers = carriers or default_carriers()
         races.watch(self.runtime, cls.watch)
+        listen()
 
     def run(
         self,
@@ -81,17 +83,21 @@ class Runner:
             step_limit=cls.steps,
             timeouts=cls.timeouts,
         )
-        if isinstance(picker, Dpor):
-            world.on_stand_still = picker.stand_still
-            world.on_time_passed = picker.time_passed
+        world.on_stand_still = getattr(picker, "stand_still", world.on_stand_still)
+        world.on_time_passed = getattr(picker, "time_passed", world.on_time_passed)
+        world.on_end = mute
         world.checking = bool(cls.watch)
+        world.errors_expected = cls.errors
         enter(world, self.runtime.static)
         try:
             scenario = cls(self.runtime, world, self.sizes)
             scenario.setup()
             if logging:
                 scenario.label_words()
+            mute(False)
             world.run()
+            if world.diverged is not None:
+                raise world.diverged
             if world.violation is None and not world.cut:
                 if logging:
                     scenario.label_words()
@@ -135,8 +141,9 @@ class Result:
         if self.bound is not None:
             parts.append(f"{self.bound} preemptions")
         if self.chance:
-            parts.append(f"a bug of this depth is hit by one run with p >= {self.chance:.2g}")
-        parts.append("complete" if self.complete else "not complete")
+            parts.append(f"one run finds a bug of this depth with p >= {self.chance:.2g}")
+        if self.mode not in ("pct", "random"):
+            parts.append("complete" if self.complete else "not complete")
         parts.append(f"{self.seconds:.2f} s, {self.rate:.0f}/s")
         return ", ".join(parts)
 

@@ -1,8 +1,9 @@
 """A private copy of the runtime, imported under the simulated doors.
 
 `load_runtime("otavia_ft.parking", ...)` imports the named modules, and whatever they import of the
-package, from their source once more, with `otavia_ft.doors`, `otavia_ft.atomic` and `otavia_ft.bell`
-replaced. The modules that the rest of the process uses are put back afterwards, untouched.
+package, from their source once more, with `otavia_ft.doors`, `otavia_ft.atomic` and
+`otavia_ft.bell` replaced. The modules that the rest of the process uses are put back afterwards,
+untouched.
 
 `patches` plant bugs: for a module's name, pairs of a text and its replacement. The text must occur
 exactly once, otherwise a patch that no longer fits the source would silently test nothing.
@@ -41,16 +42,24 @@ class Runtime:
     def __init__(self, modules: dict[str, ModuleType], doors: ModuleType) -> None:
         self.modules = modules
         self.static: list[Word] = []
+        self.kept: dict[Any, Any] = {}  # what scenarios make once for this copy
         self.doors: Any = doors
+        self._short = {
+            name.rpartition(".")[2]: module
+            for name, module in modules.items()
+            if not hasattr(module, "__path__")
+        }
         self.sources = sorted(
             module.__file__ for module in modules.values() if getattr(module, "__file__", None)
         )
 
     def __getattr__(self, name: str) -> Any:
-        for full, module in self.modules.items():
-            if full.rpartition(".")[2] == name:
-                return module
-        raise AttributeError(f"no module {name} was loaded; there are {', '.join(self.modules)}")
+        try:
+            return self._short[name]
+        except KeyError:
+            raise AttributeError(
+                f"no module {name} was loaded; there are {', '.join(self.modules)}"
+            ) from None
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -72,7 +72,7 @@ class _Watched:
         before = world.threads[other].name
         text = f"{t.name} {does} {self.title}, which {before} {did}; nothing orders the two"
         if world.log is not None:
-            world.log.append((t.tid, f"{does} {self.title} (race)"))
+            world.log.append((t.tid, f"{does} {self.title} (race)", None))
         world.fail(Violation("race", text))
 
 

@@ -1,10 +1,11 @@
 """Schedules by chance: uniformly at each step, or by PCT with its guarantee.
 
-PCT (probabilistic concurrency testing) gives each process a random priority, always runs the highest
-that can move, and at d-1 random steps drops the running one to the bottom. A bug that needs d
-ordering constraints, in a program of n processes and k steps, is found by one run with probability
-at least 1 / (n * k**(d-1)); runs are independent. n counts store buffers too under TSO, and k is
-learned: the longest run so far. Uniform choice has no such bound and is much weaker in practice.
+PCT (probabilistic concurrency testing) gives each process a random priority, always runs the
+highest that can move, and at d-1 random steps drops the running one to the bottom. A bug that needs
+d ordering constraints, in a program of n processes and k steps, is found by one run with
+probability at least 1 / (n * k**(d-1)); runs are independent. n counts store buffers too under TSO,
+and k is learned: the longest run so far. Uniform choice has no such bound and is much weaker in
+practice.
 """
 
 from __future__ import annotations

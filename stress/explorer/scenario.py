@@ -13,7 +13,7 @@
 
 A run ends when nothing can move. Then `work_left` is asked (an answer is a lost wake-up), threads
 that have not ended are looked at (a deadlock, or a livelock if they only spin; daemons may stay
-blocked), and `finish` is called. Uncaught exceptions and failed assertions are findings at any time.
+blocked), and `finish` is called. Uncaught exceptions and failed assertions are always findings.
 
 Rules for scenario code: threads talk through the doors only. A Python list to which two threads
 append is a fifth door, and the explorer would not try both orders; let each thread keep its own.
@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 from stress.explorer.loading import Runtime
 from stress.explorer.world import Thread, Violation, Word, World, labels
 
-__all__ = ["Scenario", "Violation", "scenario", "scenarios"]
+__all__ = ["Scenario", "Violation", "label", "scenario", "scenarios", "source_of"]
 
 _registry: dict[str, type[Scenario]] = {}
 
@@ -50,6 +50,9 @@ class Scenario:
     # lies in atomic cells with hashable values).
     key: ClassVar[str] = "trace"
     steps: ClassVar[int] = 2000
+    # Preemptions up to which the searches of the test suite go, where not all can be searched.
+    bound: ClassVar[int] = 2
+    errors: ClassVar[bool] = False  # whether the runtime may log errors (its handlers raise)
 
     def __init__(self, rt: Runtime, world: World, sizes: dict[str, int]) -> None:
         self.rt: Any = rt
@@ -69,7 +72,7 @@ class Scenario:
         return self.world.add(name, lambda: body(*args), daemon)
 
     def setup(self) -> None:
-        raise NotImplementedError(f"scenario {self.name} has no setup()")
+        """Make the objects and add the threads."""
 
     def work_left(self) -> str | None:
         return None
@@ -99,10 +102,20 @@ class Scenario:
             return Violation("invariant", str(error) or "an assertion of finish() failed")
         return None
 
+    def check(self, holds: Any, text: str) -> None:
+        """A finding unless `holds`, wherever it is called: no handler of the runtime's hides it."""
+        if not holds:
+            self.world.fail(Violation("invariant", text))
+
     def label_words(self) -> None:
         """Give every word that the scenario can reach the name under which it is reached."""
-        _label(self, "", 4, set())
+        _label(self, "", 8, set())
         labels[self.world.clock] = "clock"
+
+
+def label(thing: Any, name: str) -> None:
+    """Name the words that belong to a thing, where they have no name yet."""
+    _label(thing, name, 4, set())
 
 
 def _waits_at(t: Thread) -> str:
@@ -172,6 +185,11 @@ def scenarios() -> dict[str, type[Scenario]]:
     import stress.scenarios
 
     for module in pkgutil.iter_modules(stress.scenarios.__path__, "stress.scenarios."):
-        if module.name not in sys.modules:
+        if module.name not in sys.modules and "._" not in module.name:
             importlib.import_module(module.name)
     return dict(sorted(_registry.items()))
+
+
+def source_of(cls: type[Scenario]) -> str:
+    """The file in which a scenario is written."""
+    return str(sys.modules[cls.__module__].__file__)

@@ -1,10 +1,10 @@
 """Exhaustive search by depth, without partial-order reduction.
 
 `States` remembers every state that it has seen and turns back at a known one. It knows nothing of
-dependence, so it is the yardstick for the search that does (`dpor.py`). With a bound it follows only
-schedules with that many *preemptions* (a thread is made to wait although it could go on): most bugs
-need one or two, and what it finds first has the fewest. Bounded, a state counts as seen only with
-the same thread under way and no fewer preemptions left.
+dependence, so it is the yardstick for the search that does (`dpor.py`). With a bound it follows
+only schedules with that many *preemptions* (a thread is made to wait although it could go on): most
+bugs need one or two, and what it finds first has the fewest. Bounded, a state counts as seen only
+with the same thread under way and no fewer preemptions left.
 
 `Every` remembers nothing and tries all schedules; it is for counting.
 """

@@ -7,8 +7,8 @@ runs on to its next one. So between two steps exactly one operation happens.
 
 Who can be chosen: a *process*. Process t < n is thread t; under TSO process n + t is thread t's
 store buffer, whose only operation is to write its oldest entry to memory. It stays pending when its
-thread has ended. A choice is an *action*, `alternative * 2n + process`: most operations have the one
-alternative 0, `choose(n)` has n, and a wait that may time out has two.
+thread has ended. A choice is an *action*, `alternative * 2n + process`: most operations have the
+one alternative 0, `choose(n)` has n, and a wait that may time out has two.
 
 Memory orders. Under sequential consistency a store is visible at once. Under TSO a lazy store goes
 to the end of its thread's buffer, loads look there first, and everything else (read-modify-write,
@@ -33,9 +33,10 @@ __all__ = ["DivergedError", "Thread", "Violation", "Word", "World", "current"]
 Alternatives = tuple[int, ...]
 ONE: Alternatives = (0,)
 KEEP = object()
+MIXED = object()  # the value of a word that others changed between two reads
 
 
-class Violation(Exception):  # noqa: N818 - a finding, not an error of the program
+class Violation(Exception):
     """What a run did wrong: the kind in a word or two, and what exactly."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -69,9 +70,30 @@ class Thread:
     """A simulated thread, and the operation that it is about to perform."""
 
     __slots__ = (
-        "alternative", "bit", "body", "buffer", "carrier", "clock", "daemon", "deadline", "done",
-        "drains", "error", "identity", "kind", "made", "name", "options", "past", "ready", "reads",
-        "tid", "timeouts", "word", "writes",
+        "alternative",
+        "bit",
+        "body",
+        "buffer",
+        "carrier",
+        "clock",
+        "daemon",
+        "deadline",
+        "done",
+        "drains",
+        "error",
+        "identity",
+        "kind",
+        "made",
+        "name",
+        "options",
+        "past",
+        "reads",
+        "ready",
+        "seen",
+        "tid",
+        "timeouts",
+        "word",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, tid: int, name: str, body: Callable[[], Any], daemon: bool) -> None:
@@ -85,7 +107,7 @@ class Thread:
         self.carrier: Any = None
         self.identity: Any = None  # what me() answers
         self.kind = "begin"
-        self.word: Word | None = None
+        self.word: Word | tuple[Word, ...] | None = None
         self.writes = False
         self.drains = False  # needs the own store buffer to be empty
         self.ready: Callable[[], bool] | None = None  # None: always
@@ -93,7 +115,9 @@ class Thread:
         self.alternative = 0
         self.deadline: float | None = None
         self.timeouts = 0  # how often a wait may still time out
-        self.reads: dict[Word, int] = {}  # since the last relax()
+        # Since the last relax(): what was read first, and the stamp then or after an own write.
+        self.reads: dict[Word, Any] = {}
+        self.seen: dict[Word, int] = {}
         self.buffer: list[tuple[Word, Any, list[int] | None, int]] = []
         self.made = 0
         self.past = tid + 1  # hash of all that it has observed
@@ -118,22 +142,26 @@ class World:
         self.tso = tso
         self.shared = shared  # None: no word is quiet
         self.keyed = keyed  # "", "values" or "trace": whether states get keys, and of what
-        self.log: list[tuple[int, str]] | None = [] if logging else None
+        self.log: list[tuple[int, str, Word | None]] | None = [] if logging else None
         self.step_limit = step_limit
         self.timeout_rule = timeouts
         self.threads: list[Thread] = []
         self.running: Thread | None = None
         self.schedule: list[int] = []
         self.full: list[int] = []  # the same with the quiet operations as steps of their own
+        self.full_limit = 20 * step_limit
         self.violation: Violation | None = None
         self.cut = False  # the picker wants no more of this run
         self.learned = False  # a quiet word turned out to be shared
         self.outcome: Any = None
+        self.diverged: DivergedError | None = None
+        self.errors_expected = False  # whether the runtime may log errors
         self.checking = False  # whether vector clocks are kept for plain fields
         self.plain: dict[int, Any] = {}  # what the race check knows of plain fields
         # Told when nothing can move, and when a timeout fires because of that.
         self.on_stand_still: Callable[[World], None] = _ignore
         self.on_time_passed: Callable[[World], None] = _ignore
+        self.on_end: Callable[[], None] = _nothing
         self.memory = 0  # hash of all words
         # The last step, for the picker: process, kind, word (a spin: words), whether it wrote,
         # and "drains", "buffers" or "".
@@ -192,6 +220,9 @@ class World:
     def _body(self, t: Thread) -> None:
         try:
             t.body()
+        except Abandon:
+            if self._ending:
+                return  # not done: the verdict wants to know who was stuck
         except Violation as found:
             self.fail(found)
         except (AssertionError, InvariantError) as error:
@@ -204,6 +235,7 @@ class World:
 
     def _end(self) -> None:
         self._ending = True
+        self.on_end()
         for t in self.threads:
             if t.carrier is None:
                 continue
@@ -233,7 +265,11 @@ class World:
             if len(self.schedule) >= self.step_limit:
                 self.fail(Violation("livelock", f"no end after {self.step_limit} steps"))
                 return None
-            action = self.pick(self, able)
+            try:
+                action = self.pick(self, able)
+            except DivergedError as error:  # kept here: the runtime above catches everything
+                self.diverged = error
+                action = -1
             if action < 0:
                 self.cut = True
                 return None
@@ -248,17 +284,18 @@ class World:
 
     def able(self) -> list[int]:
         """The processes that could take a step now."""
+        if not self.tso:
+            return [t.tid for t in self.threads if not t.done and ((r := t.ready) is None or r())]
         found = []
         for t in self.threads:
             if not t.done and not (t.drains and t.buffer):
                 ready = t.ready
                 if ready is None or ready():
                     found.append(t.tid)
-        if self.tso:
-            n = len(self.threads)
-            for t in self.threads:
-                if t.buffer:
-                    found.append(n + t.tid)
+        n = len(self.threads)
+        for t in self.threads:
+            if t.buffer:
+                found.append(n + t.tid)
         return found
 
     def alternatives(self, process: int) -> Alternatives:
@@ -279,7 +316,7 @@ class World:
     def reach(
         self,
         kind: str,
-        word: Word | None,
+        word: Word | tuple[Word, ...] | None,
         writes: bool,
         *,
         drains: bool = False,
@@ -332,7 +369,14 @@ class World:
         if not self._still_quiet(word, t, writes) or (drains and t.buffer):
             return False  # shared; or a fence, whatever it fences with
         self.full.append(t.tid)
+        if len(self.full) > self.full_limit:
+            self._endless()
         return True
+
+    def _endless(self) -> None:
+        """A loop over quiet words takes no steps, so the step limit would never end it."""
+        self.fail(Violation("livelock", f"no end after {self.full_limit} operations"))
+        raise Abandon
 
     def _still_quiet(self, word: Word, t: Thread, writes: bool) -> bool:
         mask = word.mask = word.mask | t.bit
@@ -351,15 +395,23 @@ class World:
         t = self.running
         if t is None:
             return word.value
-        if not (word.quiet and self.alone(word, t, False, False)):
+        if not word.quiet:
             self.reach(what, word, False)
-        t.reads[word] = word.stamp
-        value = word.value
-        if t.buffer:
-            for entry in reversed(t.buffer):
-                if entry[0] is word:
-                    value = entry[1]
-                    break
+        else:
+            mask = word.mask | t.bit
+            if mask == t.bit or not word.written:  # the common case of `alone`
+                word.mask = mask
+                self.full.append(t.tid)
+                if len(self.full) > self.full_limit:
+                    self._endless()
+            elif not self.alone(word, t, False, False):
+                self.reach(what, word, False)
+        value = word.value if not t.buffer else self.visible(t, word)
+        if word not in t.reads:
+            t.reads[word] = value
+            t.seen[word] = word.stamp
+        elif t.seen[word] != word.stamp:
+            t.reads[word] = MIXED
         if self.keyed:
             self._observe(t, what, word, value)
         if self.checking:
@@ -419,8 +471,11 @@ class World:
             if after is not KEEP:
                 word.value = after
             return before
-        quiet = word.quiet and options is None and (ready is None or ready())
-        if quiet and self.alone(word, t, True, True):
+        still = word.quiet and self._still_quiet(word, t, True)
+        if still and not t.buffer and options is None and (ready is None or ready()):
+            self.full.append(t.tid)
+            if len(self.full) > self.full_limit:
+                self._endless()
             before = word.value
             after = change(before)
         else:
@@ -429,7 +484,11 @@ class World:
             after = change(before)
             if after is KEEP:  # announced as a write, but it only read
                 self.event = (t.tid, what, word, False, "drains")
-        t.reads[word] = word.stamp
+        if word not in t.reads:
+            t.reads[word] = before
+            t.seen[word] = word.stamp
+        elif t.seen[word] != word.stamp:
+            t.reads[word] = MIXED
         if self.keyed:
             self._observe(t, what, word, before)
         if self.checking:
@@ -440,9 +499,37 @@ class World:
             self.note(what, word, before, before if after is KEEP else after)
         return before
 
+    def look(self, words: tuple[Word, ...], what: str) -> None:
+        """Read several words in one step (a history's call, see linear.py)."""
+        t = self.running
+        assert t is not None
+        self.reach(what, words, False)
+        if self.keyed:
+            for word in words:
+                self._observe(t, what, word, word.value)
+        if self.log is not None:
+            self.note(what, None)
+
+    def visible(self, t: Thread, word: Word) -> Any:
+        """What a thread would read: the latest of its own buffered stores, or what is in memory."""
+        for entry in reversed(t.buffer):
+            if entry[0] is word:
+                return entry[1]
+        return word.value
+
+    def changed(self, t: Thread) -> bool:
+        """Whether a spinning thread would read anything else than in its last round."""
+        for word, first in t.reads.items():
+            now = self.visible(t, word)
+            if first is MIXED or (now is not first and now != first):
+                return True
+        return False
+
     def write(self, t: Thread, word: Word, value: Any) -> None:
         if value is not word.value:
             word.stamp += 1
+            if word in t.seen:
+                t.seen[word] += 1  # its own: a change by others stays a change
         if self.keyed:
             self._remember(word, value, t.past)
         word.value = value
@@ -453,6 +540,8 @@ class World:
         word, value, clock, past = t.buffer.pop(0)
         if value is not word.value:
             word.stamp += 1
+            if word in t.seen:
+                t.seen[word] += 1
         if self.keyed:
             self._remember(word, value, past)
         word.value = value
@@ -461,7 +550,7 @@ class World:
         self.event = (process, "flush", word, True, "")
         self.full.append(process)
         if self.log is not None:
-            self.log.append((process, f"buffer writes {self._name(word)} = {value!r}"))
+            self.log.append((process, f"buffer writes {self._name(word)} = {short(value)}", word))
 
     # ---- states -----------------------------------------------------------------------------
 
@@ -497,21 +586,26 @@ class World:
     # ---- the log ----------------------------------------------------------------------------
 
     def note(self, what: str, word: Word | None, *values: Any, arrow: str = "") -> None:
-        assert self.log is not None and self.running is not None
+        assert self.log is not None
+        assert self.running is not None
         text = what if word is None else f"{what} {self._name(word)}"
         if arrow:
-            text += f" {arrow} {values[0]!r}"
+            text += f" {arrow} {short(values[0])}"
         elif len(values) == 2 and values[0] is not values[1]:
             text += f": {short(values[0])} → {short(values[1])}"
         elif values:
             text += f": {short(values[0])}"
-        self.log.append((self.running.tid, text))
+        self.log.append((self.running.tid, text, word))
 
     def _name(self, word: Word) -> str:
         return labels.get(word, word.home)
 
 
 def _ignore(world: World) -> None:
+    pass
+
+
+def _nothing() -> None:
     pass
 
 

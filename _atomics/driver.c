@@ -1,0 +1,322 @@
+/* Hammers atomics.h and mailbox.h with threads, without Python: for ThreadSanitizer and
+ * AddressSanitizer, from which the interpreter's own synchronisation would hide most races.
+ *
+ *     cc -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread driver.c -o driver && ./driver
+ *
+ * Not part of the extension module. tests/test_sanitizers.py compiles and runs it.
+ *
+ * Each check has a plain variable that the operations under test must order. A missing order is
+ * then a data race, which ThreadSanitizer reports even when the outcome happens to be right; a
+ * wrong outcome ends the program with status 1 under any compiler.
+ *
+ * The PLANT_... switches put a known bug in, so that the tests can see the tools find it.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "atomics.h"
+#include "mailbox.h"
+
+#ifndef ROUNDS
+#define ROUNDS 20000
+#endif
+enum { THREADS = 4 };
+
+/* ---- the planted bugs ---------------------------------------------------------------------- */
+
+static void unlock(otv_cell *lock)
+{
+#ifdef PLANT_RELAXED_UNLOCK /* frees the lock, publishes nothing */
+    atomic_store_explicit(&lock->value, 0, memory_order_relaxed);
+#else
+    otv_unlock(lock);
+#endif
+}
+
+static bool try_lock(otv_cell *lock, int64_t me)
+{
+#ifdef PLANT_TORN_LOCK /* test, then set: two may pass the test */
+    if (otv_load(lock) != 0)
+        return false;
+    otv_set(lock, me);
+    return true;
+#else
+    return otv_try_lock(lock, me);
+#endif
+}
+
+static void publish(otv_cell *flag, int64_t value)
+{
+#ifdef PLANT_RELAXED_PUBLISH
+    atomic_store_explicit(&flag->value, value, memory_order_relaxed);
+#else
+    otv_lazy_set(flag, value);
+#endif
+}
+
+static bool enter(otv_cell *state)
+{
+#ifdef PLANT_SECOND_RUNNER /* runs the house whether or not the transition was won */
+    otv_transition(state, OTV_SCHEDULED, OTV_RUNNING);
+    return true;
+#else
+    return otv_transition(state, OTV_SCHEDULED, OTV_RUNNING);
+#endif
+}
+
+static void *pop(otv_mailbox *box)
+{
+#ifdef PLANT_EARLY_FREE /* frees the node, then reads it */
+    otv_node *first = atomic_load(&box->out);
+    if (first == NULL && (first = otv_fetch(box)) == NULL)
+        return NULL;
+    OTV_FREE(first);
+    atomic_store(&box->out, first->next);
+    atomic_fetch_sub(&box->count, 1);
+    return first->message;
+#else
+    return otv_pop(box);
+#endif
+}
+
+/* ---- the frame: four threads, all at once -------------------------------------------------- */
+
+static void fail(const char *what, long long got, long long wanted)
+{
+    fprintf(stderr, "driver: %s: %lld instead of %lld\n", what, got, wanted);
+    exit(1);
+}
+
+static void expect(const char *what, long long got, long long wanted)
+{
+    if (got != wanted)
+        fail(what, got, wanted);
+}
+
+static pthread_barrier_t gate;
+
+typedef void (*work)(int number);
+
+typedef struct {
+    work what;
+    int number;
+} job;
+
+static void *run_job(void *argument)
+{
+    job *mine = (job *)argument;
+    pthread_barrier_wait(&gate);
+    mine->what(mine->number);
+    return NULL;
+}
+
+static void together(work what)
+{
+    pthread_t thread[THREADS];
+    job jobs[THREADS];
+    pthread_barrier_init(&gate, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) {
+        jobs[i] = (job){what, i};
+        if (pthread_create(&thread[i], NULL, run_job, &jobs[i]) != 0)
+            fail("threads started", i, THREADS);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&gate);
+}
+
+/* ---- cells --------------------------------------------------------------------------------- */
+
+static otv_cell sum, rounds_won, swapped;
+static int64_t swapped_out[THREADS];
+
+static void cells(int number)
+{
+    bool wrapped;
+    for (int64_t i = 0; i < ROUNDS; i++) {
+        otv_get_and_add(&sum, 1, &wrapped);
+        otv_compare_and_set(&rounds_won, i, i + 1);
+        swapped_out[number] += otv_get_and_set(&swapped, i);
+    }
+}
+
+static void check_cells(void)
+{
+    together(cells);
+    expect("additions", otv_load(&sum), (long long)THREADS * ROUNDS);
+    expect("rounds won", otv_load(&rounds_won), ROUNDS);
+    int64_t out = otv_load(&swapped);
+    for (int i = 0; i < THREADS; i++)
+        out += swapped_out[i];
+    expect("sum of what was exchanged", out, (long long)THREADS * ROUNDS * (ROUNDS - 1) / 2);
+
+    bool wrapped;
+    otv_set(&sum, INT64_MAX - 1);
+    expect("value before the last addition", otv_get_and_add(&sum, 1, &wrapped), INT64_MAX - 1);
+    expect("wrapped", wrapped, false);
+    expect("value before a refused addition", otv_get_and_add(&sum, 1, &wrapped), INT64_MAX);
+    expect("wrapped", wrapped, true);
+    expect("value after a refused addition", otv_load(&sum), INT64_MAX);
+}
+
+/* ---- publication: a plain variable handed from thread to thread ------------------------------ */
+
+static otv_cell whose_turn;
+static int64_t handed_on; /* plain */
+
+static void hand_on(int number)
+{
+    for (int64_t i = 0; i < ROUNDS / 10; i++) {
+        int64_t mine = i * THREADS + number;
+        for (int round = 0; otv_load(&whose_turn) != mine; round++)
+            otv_back_off(round % OTV_YIELDS);
+        expect("what the thread before wrote", handed_on, mine);
+        handed_on = mine + 1;
+        publish(&whose_turn, mine + 1);
+    }
+}
+
+/* ---- the spin lock --------------------------------------------------------------------------- */
+
+static otv_cell lock;
+static int64_t guarded; /* plain */
+
+static void locking(int number)
+{
+    int64_t me = number + 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i % 2 == 0 || !otv_spin_lock(&lock, me))
+            for (int round = 0; !try_lock(&lock, me); round++)
+                otv_back_off(round % OTV_YIELDS);
+        guarded++;
+        unlock(&lock);
+    }
+}
+
+/* ---- a house: posts, wake-ups, one runner at a time ------------------------------------------ */
+
+/* Every thread posts, and every thread runs the house when it finds it READY. A message is a
+ * number, 1 + producer + THREADS * sequence. */
+enum { BOXES = 2 };
+
+static otv_cell state;
+static otv_mailbox box[BOXES];
+static int64_t handled;                  /* plain, like all that belongs to the runner */
+static int64_t next_from[BOXES][THREADS];
+static otv_cell all_handled;
+static const int64_t messages = (int64_t)ROUNDS * THREADS;
+
+static void handle(int which, int64_t message)
+{
+    int64_t producer = (message - 1) % THREADS, sequence = (message - 1) / THREADS;
+    expect("next message of a producer", sequence, next_from[which][producer]);
+    next_from[which][producer] += BOXES;
+    handled++;
+}
+
+static void turn(void)
+{
+    if (!otv_transition(&state, OTV_READY, OTV_SCHEDULED))
+        return;
+    if (!enter(&state))
+        fail("SCHEDULED house entered", 0, 1);
+    for (int which = 0; which < BOXES; which++) {
+        for (int budget = 8; budget > 0; budget--) {
+            void *message = pop(&box[which]);
+            if (message == NULL)
+                break;
+            if (budget == 8 && handled % 7 == 0) { /* once more round, through the front door */
+                if (!otv_push_front(&box[which], message))
+                    fail("memory", 0, 1);
+                message = pop(&box[which]);
+            }
+            handle(which, (int64_t)(intptr_t)message);
+        }
+    }
+    if (handled == messages)
+        otv_set(&all_handled, 1);
+    if (handled % 2 == 0) {
+        expect("RUNNING house left", otv_transition(&state, OTV_RUNNING, OTV_READY), 1);
+        return;
+    }
+    expect("RUNNING house left", otv_transition(&state, OTV_RUNNING, OTV_WAITING), 1);
+    for (int which = 0; which < BOXES; which++)
+        if (otv_has_mail(&box[which]))
+            otv_transition(&state, OTV_WAITING, OTV_READY);
+}
+
+static void living(int number)
+{
+    for (int64_t i = 0; i < ROUNDS; i++) {
+        int64_t message = 1 + number + THREADS * i;
+        if (!otv_push(&box[i % BOXES], (void *)(intptr_t)message))
+            fail("memory", 0, 1);
+        otv_transition(&state, OTV_WAITING, OTV_READY);
+        if (i % 3 == 0)
+            turn();
+    }
+    /* From here on nobody posts any more than what is on its way: a lost wake-up would leave the
+     * house WAITING with mail, and this loop without an end. So it is bounded. */
+    for (int64_t idle = 0; otv_load(&all_handled) == 0; idle++) {
+        if (idle == 50 * 1000 * 1000)
+            fail("messages handled before the house fell asleep for ever", -1, messages);
+        turn();
+        if (idle % 100 == 99)
+            sched_yield();
+    }
+}
+
+static void check_house(void)
+{
+    for (int which = 0; which < BOXES; which++)
+        for (int producer = 0; producer < THREADS; producer++)
+            next_from[which][producer] = which;
+    otv_set(&state, OTV_WAITING);
+    together(living);
+    expect("messages handled", handled, messages);
+    for (int which = 0; which < BOXES; which++) {
+        expect("count of an empty mailbox", atomic_load(&box[which].count), 0);
+        expect("mail in an empty mailbox", otv_has_mail(&box[which]), false);
+    }
+}
+
+/* ---- two runners, whom only the transitions keep apart --------------------------------------- */
+
+static otv_cell contested;
+static int64_t runs; /* plain, the runner's own */
+static otv_cell entered;
+
+static void contest(int number)
+{
+    (void)number;
+    bool wrapped;
+    for (int i = 0; i < ROUNDS; i++) {
+        otv_transition(&contested, OTV_READY, OTV_SCHEDULED);
+        if (enter(&contested)) {
+            runs++;
+            otv_get_and_add(&entered, 1, &wrapped);
+            otv_transition(&contested, OTV_RUNNING, OTV_READY);
+        }
+    }
+}
+
+static void check_contest(void)
+{
+    otv_set(&contested, OTV_READY);
+    together(contest);
+    expect("runs", runs, otv_load(&entered));
+}
+
+int main(void)
+{
+    check_cells();
+    together(hand_on);
+    expect("hand-overs", handed_on, (long long)ROUNDS / 10 * THREADS);
+    together(locking);
+    expect("additions under the lock", guarded, (long long)ROUNDS * THREADS);
+    check_contest();
+    check_house();
+    puts("driver: all checks passed");
+    return 0;
+}

@@ -1,0 +1,138 @@
+"""What there is to run. A figure is microseconds an operation unless the unit says otherwise.
+
+`n` is how many operations a run makes; `small` is for a contender's first run, after which a slow
+contender gets so many that a run lasts about as long as anybody else's (never more than `n`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CONTENDERS = {
+    "pinned": "otavia-ft, dispatcher pinned",
+    "pool": "otavia-ft, dispatcher pool",
+    "threads": "a thread with a SimpleQueue for each actor",
+    "asyncio": "a task with an asyncio.Queue for each actor",
+    "executor": "ThreadPoolExecutor, a lock for each actor",
+    "pykka": "Pykka",
+    "thespian": "Thespian, simpleSystemBase (in this process, one thread)",
+    "erlang": "Erlang (ceiling)",
+}
+OURS = ("pinned", "pool")
+PEERS = ("threads", "asyncio", "executor", "pykka", "thespian")
+FLOOR = "floor"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One small program. `fixed`: its size is part of what it is, and no run is shortened."""
+
+    title: str
+    operation: str
+    n: int
+    small: int
+    fixed: bool = False
+    fresh: bool = False  # a new process for every run
+    ours_only: bool = False
+    about: str = ""
+
+
+WORKLOADS = {
+    "counting": Workload(
+        "counting", "message", 200_000, 2_000,
+        about="One actor sends another a number, n times; the other adds them up.",
+    ),
+    "fan-in": Workload(
+        "fan-in", "message", 200_000, 2_000,
+        about="Eight actors send numbers to one, which adds them up.",
+    ),
+    "ping-pong": Workload(
+        "ping-pong", "round trip", 40_000, 200,
+        about="Two actors throw a ball to and fro. Ours run on one worker, as asyncio does.",
+    ),
+    "ping-pong-across": Workload(
+        "ping-pong, two threads", "round trip", 20_000, 200,
+        about="The same with all workers: our two actors sit on two threads.",
+    ),
+    "ask-reply": Workload(
+        "ask-reply, by hand", "ask", 30_000, 200,
+        about="One actor asks another, and asks again when the answer is there. Hand-written "
+        "stacks; one worker.",
+    ),
+    "ask-reply-await": Workload(
+        "ask-reply, await", "ask", 30_000, 200,
+        about="The same with `await` in an `async def` handler. The peers have one way only, and "
+        "its figure stands in both rows.",
+    ),
+    "ring": Workload(
+        "thread ring", "hop", 100_000, 500,
+        about="A hundred actors pass a token around. One worker.",
+    ),
+    "ring-across": Workload(
+        "thread ring, all workers", "hop", 40_000, 500,
+        about="The same with all workers: each hop of ours goes to another thread.",
+    ),
+    "fork-join": Workload(
+        "fork-join throughput", "message", 120_000, 1_200,
+        about="One actor sends to sixty in turn; each counts its share and reports.",
+    ),
+    "fork-join-create": Workload(
+        "fork-join creation", "actor", 10_000, 50,
+        about="Build an actor, send it one message, forget it.",
+    ),
+    "big": Workload(
+        "big", "round trip", 32_000, 640,
+        about="Sixty-four actors, each pinging a random other and waiting for the pong.",
+    ),
+    "chameneos": Workload(
+        "chameneos", "meeting", 20_000, 200,
+        about="Twenty creatures meet in pairs at one mall, which all of them need.",
+    ),
+    "bank": Workload(
+        "bank", "transfer", 8_000, 80,
+        about="Eight tellers ask accounts, which ask other accounts, before they answer.",
+    ),
+    "sieve": Workload(
+        "sieve", "message", 3_000, 300, fixed=True,
+        about="Candidates run through a pipeline of filters that grows as primes are found. Here "
+        "n is the largest candidate.",
+    ),
+    "cpu-map-one": Workload(
+        "CPU map, one worker", "chunk", 3_000, 40,
+        about="Chunks of pure Python arithmetic, on one worker.",
+    ),
+    "cpu-map": Workload(
+        "CPU map, all workers", "chunk", 6_000, 40,
+        about="The same on all workers.",
+    ),
+    "many": Workload(
+        "many actors", "actor", 100_000, 100, fixed=True, fresh=True,
+        about="Build many actors and keep them, send one message to each. Also: bytes an actor.",
+    ),
+    "latency": Workload(
+        "latency of an ask at half load", "median", 10_000, 200,
+        about="Asks from outside at half of the rate that saturates: time from when one was due "
+        "to its answer (median; p99 and p99.9 apart).",
+    ),
+    "timers": Workload(
+        "timer storm", "timer (CPU time)", 20_000, 200,
+        about="Ten actors set timers that go off within a tenth of a second. CPU time of the "
+        "process, since the waiting is not ours.",
+    ),
+    "wake-up": Workload(
+        "notice to a sleeper", "notice", 400, 40, ours_only=True,
+        about="A notice from outside to an actor whose thread sleeps: until the handler runs.",
+    ),
+    "growth-actors": Workload(
+        "growth with actors", "message", 100_000, 100, fixed=True, ours_only=True,
+        about="Time of a message with 10 actors that all have work, and with ever more. Here n "
+        "is the largest number of actors.",
+    ),
+    "growth-queue": Workload(
+        "growth with queued messages", "message", 100_000, 100, fixed=True, ours_only=True,
+        about="Time of a message with 1 queued at the actor, and with ever more.",
+    ),
+}  # fmt: skip
+
+# The most actors a contender is asked to keep: threads are dear.
+MANY_LIMIT = {"threads": 2_000, "pykka": 1_000, "thespian": 5_000}

@@ -1,0 +1,93 @@
+"""What the workloads of all contenders share, so that all of them do the same work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+RING, FORKS, PRODUCERS, BIG, CREATURES = 100, 60, 8, 64, 20
+TELLERS, ACCOUNTS, MAPPERS, TIMER_ACTORS = 8, 16, 8, 10
+FILTER = 10  # primes that one filter of the sieve knows
+COLOURS = 3
+TIMER_SPREAD = 0.1  # seconds over which the timers of a storm are spread
+PATIENCE = 120.0  # seconds after which a run is taken for a hang
+
+
+class WrongResultError(AssertionError):
+    """A contender was fast because it did not do the work."""
+
+
+def expect(actual: Any, wanted: Any) -> None:
+    if actual != wanted:
+        raise WrongResultError(f"the result is {actual!r} and should be {wanted!r}")
+
+
+def result(seconds: float, operations: int, **extra: Any) -> dict[str, Any]:
+    return {"seconds": seconds, "operations": operations, **extra}
+
+
+def cores() -> int:
+    return os.process_cpu_count() or 1
+
+
+def crunch(seed: int) -> int:
+    """About a tenth of a millisecond of pure Python on local integers."""
+    x = seed
+    for _ in range(1000):
+        x = (x * 1103515245 + 12345) & 0x7FFFFFFF
+    return x
+
+
+def crunched(n: int) -> int:
+    return sum(crunch(i) for i in range(n))
+
+
+def complement(mine: int, other: int) -> int:
+    """Chameneos: two of a colour keep it, two that differ take the third."""
+    return mine if mine == other else COLOURS - mine - other
+
+
+def sieve_messages(limit: int) -> tuple[int, int]:
+    """How many messages the sieve needs up to `limit`, and how many primes it finds."""
+    filters: list[list[int]] = [[]]
+    messages = 0
+    for candidate in range(3, limit, 2):
+        for known in filters:
+            messages += 1
+            if any(candidate % prime == 0 for prime in known):
+                break
+            if len(known) < FILTER:
+                known.append(candidate)
+                break
+        else:
+            filters.append([candidate])
+            messages += 1
+    return messages + len(filters), sum(len(known) for known in filters)
+
+
+class Dice:
+    """A small generator of its own for each actor: nothing shared, the same for all contenders."""
+
+    __slots__ = ("_x",)
+
+    def __init__(self, seed: int) -> None:
+        self._x = seed * 2654435761 & 0x7FFFFFFF
+
+    def below(self, n: int) -> int:
+        self._x = x = (self._x * 1103515245 + 12345) & 0x7FFFFFFF
+        return (x >> 8) % n
+
+    def delay(self) -> float:
+        return self.below(1000) * TIMER_SPREAD / 1000
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is really there."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Of sorted values."""
+    return values[min(len(values) - 1, int(share * len(values)))]

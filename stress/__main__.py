@@ -1,0 +1,140 @@
+"""The parallel stress engine's command line: `./ft stress`, or `python -m stress`.
+
+Real threads run closed workloads against the runtime, each case in a child process. The exit status
+is 0 if nothing was found, 1 for a finding, 2 for a wrong argument.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from stress.parallel.engine import NAMES, Outcome, Plan, run
+from stress.parallel.invariants import INVARIANTS
+from stress.parallel.report import finding_text, summary, write_json, write_junit
+
+__all__ = ["main"]
+
+LONG_S = 3600.0
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="./ft stress",
+        description="Run real threads against the runtime, in child processes, and check that "
+        "nothing is lost, doubled, out of order or run twice at once.",
+    )
+    add = parser.add_argument
+    add("--seconds", type=_positive_float, metavar="S", help="begin no case after that long (30)")
+    add("--long", action="store_true", help=f"as --seconds {LONG_S:.0f} --keep-going")
+    add("--cases", type=_positive, metavar="N", help="end after that many cases")
+    add("--seed", type=int, help="of the first case, the next one has the next number (random)")
+    add("--workload", choices=NAMES, help="only this one (by default the seed draws it)")
+    add("--workers", type=_positive, metavar="N", help="threads of each system (drawn)")
+    add("--jobs", type=_positive, metavar="N", help="children at a time (as many as cores)")
+    add("--keep-going", action="store_true", help="do not end at the first finding")
+    add("--patience", type=_positive_float, default=10.0, metavar="S",
+        help="a case in which nothing happens for that long hangs (10)")  # fmt: skip
+    add("--mutant", metavar="NAME", help="plant this bug in the children: see ./ft mutants")
+    add("--json", metavar="FILE", help="write a report; - is standard output")
+    add("--junit", metavar="FILE", help="write a report for CI")
+    add("--list", action="store_true", help="say which workloads and invariants there are")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return number
+
+
+def _positive_float(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = arguments()
+    options = parser.parse_args(argv)
+    if options.list:
+        _list()
+        return 0
+    if options.mutant is not None:
+        from stress.mutants import mutants
+
+        if options.mutant not in mutants():
+            parser.error(f"no mutant {options.mutant}; ./ft mutants --list says which there are")
+    seconds = options.seconds
+    if seconds is None and options.cases is None:
+        seconds = LONG_S if options.long else 30.0
+    plan = Plan(
+        seed=random.SystemRandom().randrange(1 << 31) if options.seed is None else options.seed,
+        seconds=seconds,
+        cases=options.cases,
+        workload=options.workload,
+        workers=options.workers,
+        jobs=options.jobs or os.process_cpu_count() or 1,
+        mutant=options.mutant,
+        patience_s=options.patience,
+        keep_going=options.keep_going or options.long,
+    )
+    # Standard output may be the JSON report; people read the other one then.
+    say: Any = sys.stderr if options.json == "-" else sys.stdout
+    print(f"seed {plan.seed}", file=say, flush=True)
+    with _display() as progress:
+        outcome = run(plan, progress)
+    for finding in outcome.findings:
+        print(finding_text(finding), end="\n\n", file=say)
+    print(summary(outcome), file=say)
+    if options.json:
+        write_json(outcome, options.json)
+    if options.junit:
+        write_junit(outcome, options.junit)
+    return 1 if outcome.findings else 0
+
+
+def _list() -> None:
+    from stress.parallel.workloads import WORKLOADS
+
+    print("workloads:")
+    for name, kind in WORKLOADS.items():
+        print(f"  {name:12}{(kind.__doc__ or '').strip().splitlines()[0]}")
+    print("invariants:")
+    for invariant in INVARIANTS.values():
+        print(f"  {invariant.name:18}{invariant.statement}")
+
+
+@contextmanager
+def _display() -> Iterator[Callable[[Outcome], Any]]:
+    """A line that tells how far the run is, on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda outcome: None
+        return
+    try:
+        from rich.console import Console
+    except ImportError:  # only the display needs it
+        yield lambda outcome: None
+        return
+    with Console(stderr=True).status("stressing") as status:
+
+        def show(outcome: Outcome) -> None:
+            colour = "red" if outcome.findings else "green"
+            status.update(
+                f"{outcome.cases} cases, {outcome.messages} messages, {outcome.turns} turns, "
+                f"{outcome.steals} steals, [{colour}]{len(outcome.findings)} findings[/], "
+                f"{outcome.seconds:.0f} s"
+            )
+
+        yield show
+
+
+if __name__ == "__main__":
+    sys.exit(main())

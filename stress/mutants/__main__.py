@@ -1,0 +1,112 @@
+"""Plant each mutant and see who notices: `./ft mutants`, or `python -m stress.mutants`.
+
+The parallel engine runs the mutant's workload; the explorer, if a scenario is named, searches that
+scenario. A mutant that no engine notices makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from stress.mutants import Mutant, mutants
+from stress.parallel.engine import ROOT, Plan, run
+
+__all__ = ["main"]
+
+# In a child: the explorer's carriers turn the GIL on, which the parallel engine cannot use.
+_EXPLORE = """
+import json, sys
+from stress.explorer.engine import explore
+from stress.explorer.loading import load_runtime
+from stress.explorer.scenario import scenarios
+from stress.mutants import mutants
+
+mutant, seconds = mutants()[sys.argv[1]], float(sys.argv[2])
+cls = scenarios()[mutant.scenario]
+runtime = load_runtime(*cls.runtime, patches=mutant.patches)
+schedules = 0
+for mode in ("bound", "pct"):
+    result = explore(cls, mode, model=mutant.model, runtime=runtime, seconds=seconds / 2,
+                     schedules=None if mode == "bound" else 10**9)
+    schedules += result.schedules
+    if result.violation is not None:
+        break
+found = result.violation
+print(json.dumps({"schedules": schedules, "found": found and f"{found.kind}: {found}"}))
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="./ft mutants", description="Plant known bugs, one at a "
+                                     "time, and check that each is found.")  # fmt: skip
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="mutants; all of them if none is given")
+    add("--list", action="store_true", help="say which mutants there are")
+    add("--seconds", type=float, default=20.0, metavar="S", help="for each engine and mutant (20)")
+    add("--seed", type=int, default=1, help="of the parallel engine's first case (1)")
+    add("--engine", choices=("both", "parallel", "explorer"), default="both")
+    add("--jobs", type=int, default=os.process_cpu_count() or 1, metavar="N",
+        help="children at a time (as many as cores)")  # fmt: skip
+    options = parser.parse_args(argv)
+    known = mutants()
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        parser.error(f"no mutant {', '.join(unknown)}; --list says which there are")
+    chosen = [known[name] for name in options.names] or list(known.values())
+    if options.list:
+        for mutant in chosen:
+            print(f"{mutant.name:24}{mutant.breaks}")
+        return 0
+    survivors = []
+    print(f"{'mutant':24}{'parallel engine':52}explorer")
+    for mutant in chosen:
+        by_threads = by_search = None
+        if options.engine != "explorer":
+            by_threads = _parallel(mutant, options)
+        if options.engine != "parallel" and mutant.scenario is not None:
+            by_search = _explorer(mutant, options.seconds)
+        columns = [text if text is not None else "-" for text in (by_threads, by_search)]
+        print(f"{mutant.name:24}{columns[0]:52}{columns[1]}", flush=True)
+        if not any(text and text.startswith("caught") for text in (by_threads, by_search)):
+            survivors.append(mutant.name)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants caught", end="")
+    print(f"; not caught: {', '.join(survivors)}" if survivors else "")
+    return 1 if survivors else 0
+
+
+def _parallel(mutant: Mutant, options: argparse.Namespace) -> str:
+    plan = Plan(options.seed, seconds=options.seconds, workload=mutant.workload,
+                jobs=options.jobs, mutant=mutant.name, patience_s=4.0)  # fmt: skip
+    outcome = run(plan)
+    if not outcome.findings:
+        return f"missed: {outcome.messages} messages, {outcome.seconds:.1f} s"
+    first: dict[str, Any] = outcome.findings[0]
+    broken = "PatchError" in " ".join(first.get("stacks", []))
+    verdict = "BROKEN PATCH" if broken else f"caught by {first['invariant']}"
+    return f"{verdict}: {outcome.messages} messages, {outcome.seconds:.1f} s"
+
+
+def _explorer(mutant: Mutant, seconds: float) -> str:
+    started = time.monotonic()
+    command = [sys.executable, "-c", _EXPLORE, mutant.name, str(seconds)]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    took = time.monotonic() - started
+    if child.returncode != 0:
+        last = (child.stderr.strip().splitlines() or ["no output"])[-1]
+        return f"BROKEN: {last[:60]}"
+    answer = json.loads(child.stdout.strip().splitlines()[-1])
+    if answer["found"] is None:
+        return f"missed: {answer['schedules']} schedules, {took:.1f} s"
+    kind = answer["found"].split(":")[0]
+    return f"caught by {kind}: {answer['schedules']} schedules, {took:.1f} s"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The parallel stress engine: real threads, one child process a case, exact oracles."""

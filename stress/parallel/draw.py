@@ -1,0 +1,97 @@
+"""One seed draws everything: the workload, its sizes and the configuration of the system.
+
+The parts are drawn from generators of their own, so that naming a workload or a number of workers
+on the command line leaves the rest of the case as the seed has it.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["Case", "draw"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that a child process needs to know."""
+
+    seed: int
+    workload: str
+    settings: dict[str, Any]
+    rounds: int
+    bare: bool  # without stalls and instruments, so that nothing changes the timing
+    stall_permille: int  # how often a step is followed by a stall
+    collects: bool  # a thread of its own calls the garbage collector
+    mutant: str | None = None
+    patience_s: float = 10.0  # no progress for that long is a hang
+    forced: dict[str, Any] = field(default_factory=dict)  # what the command line has changed
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def command(self) -> str:
+        """The command that runs this very case again."""
+        words = [f"./ft stress --seed {self.seed} --cases 1"]
+        words += [f"--{name} {value}" for name, value in self.forced.items()]
+        if self.mutant is not None:
+            words.append(f"--mutant {self.mutant}")
+        return " ".join(words)
+
+
+def draw(
+    seed: int,
+    workloads: list[str],
+    *,
+    workload: str | None = None,
+    workers: int | None = None,
+    mutant: str | None = None,
+    patience_s: float = 10.0,
+) -> Case:
+    """The case of a seed. `workload` and `workers` replace what was drawn."""
+    forced: dict[str, Any] = {}
+    chosen = random.Random(f"workload {seed}").choice(workloads)
+    if workload is not None:
+        forced["workload"] = chosen = workload
+    settings = _settings(random.Random(f"settings {seed}"))
+    if workers is not None:
+        forced["workers"] = settings["workers"] = workers
+    rng = random.Random(f"case {seed}")
+    return Case(
+        seed=seed,
+        workload=chosen,
+        settings=settings,
+        rounds=rng.choice((6, 12, 24)),
+        bare=rng.random() < 0.25,
+        stall_permille=rng.choice((5, 20, 60, 150)),
+        collects=rng.random() < 0.3,
+        mutant=mutant,
+        patience_s=patience_s,
+        forced=forced,
+    )
+
+
+def _settings(rng: random.Random) -> dict[str, Any]:
+    pick = rng.choice
+    floor = pick((0, 1, 1, 2, 8))
+    return {
+        "workers": pick((1, 2, 2, 3, 4)),
+        "dispatcher": pick(("pinned", "pinned", "pool")),
+        "throughput_budget": pick((1, 2, 3, 8, 32)),
+        "deadline_stride": pick((1, 2, 16)),
+        "min_budget_us": pick((1, 50, 500)),
+        "io_ratio": pick((50, 90, 100)),
+        "ageing_limit": pick((1, 2, 5, 64)),
+        "high_priority_replies": pick((0, 1, 2)),
+        "high_priority_events": pick((0, 1, 4)),
+        "batch_limit": pick((1, 2, 3, 7, 1024)),
+        "stealing": rng.random() < 0.7,
+        "steal_floor": floor,
+        "steal_aggression": max(1, floor) * pick((1, 2, 4)),
+        "local_ring_capacity": pick((2, 2, 3, 8, 256)),
+        "global_ring_capacity": pick((2, 2, 4, 64)),
+        "global_poll_interval": pick((1, 2, 7, 61)),
+        "timer_tick_ms": pick((0.5, 1.0, 2.0)),
+        "memory_monitor": False,
+    }

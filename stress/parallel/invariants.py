@@ -1,0 +1,160 @@
+"""What must always hold, in plain words, and what each check cannot see.
+
+A finding names one of these. The table in docs/stress.md is made from this list (`markdown`), and a
+test compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["INVARIANTS", "Invariant", "markdown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """A rule of the runtime, and how far the check of it reaches."""
+
+    name: str
+    statement: str
+    blind_spot: str
+
+
+_ALL = (
+    Invariant(
+        "single-runner",
+        "At most one thread at a time runs an actor: the owner mark in C raises, and a plain "
+        "counter in the actor loses no update.",
+        "Two runners whose visits to the actor never overlap, and never meet at the mark.",
+    ),
+    Invariant(
+        "one-queue",
+        "A house is in at most one run queue or ring at a time.",
+        "Bare cases, which carry no instruments. Houses that are buried after the stop.",
+    ),
+    Invariant(
+        "no-lost-message",
+        "Every message that was sent is handled, or is a dead letter, or was refused at "
+        "its sender.",
+        "A message that is lost while the whole system is stopped by force.",
+    ),
+    Invariant(
+        "no-duplicate",
+        "No message is handled twice, nor handled and also a dead letter.",
+        "Control messages, which carry no number.",
+    ),
+    Invariant(
+        "fifo",
+        "Messages of one producer to one mailbox are handled in the order they were sent.",
+        "The order between producers, and between mailboxes of one actor, which nobody promises.",
+    ),
+    Invariant(
+        "no-lost-wake-up",
+        "When all threads sleep and no timer is pending, no mailbox and no queue holds "
+        "anything; and "
+        "no case stands still.",
+        "A wake-up that is merely late, because something else made the thread look.",
+    ),
+    Invariant(
+        "answered-once",
+        "Every ask ends exactly once: reply, error, timeout or stop, and with the right one.",
+        "Which of two ends that are both allowed (a reply and a timeout at once) it is.",
+    ),
+    Invariant(
+        "barrier-exclusive",
+        "From the start of a barrier call to the end of its execution the actor begins "
+        "no other ask "
+        "or notice.",
+        "Replies and events inside the barrier, which are allowed.",
+    ),
+    Invariant(
+        "batch",
+        "A batch holds consecutive messages that passed the filter, at most batch_limit "
+        "of them, in "
+        "order; one that did not pass comes alone and not before the batch in front of it.",
+        "Whether a batch could have been larger.",
+    ),
+    Invariant(
+        "dispatch-order",
+        "One pass over the mailboxes goes in the order system, reply, exception, ask, "
+        "notice, event.",
+        "Bare cases. Mail that comes while the pass is under way waits for the next pass.",
+    ),
+    Invariant(
+        "priority-order",
+        "The owner takes a high-priority house before a normal one, except that after ageing_limit "
+        "high ones in a row a normal one that waits is next.",
+        "Bare cases, and cases with stealing: a thief may empty the list between look and take.",
+    ),
+    Invariant(
+        "mount-first",
+        "No message is handled before the start hooks have ended.",
+        "Hooks that fail: their actor is stopped and handles nothing.",
+    ),
+    Invariant(
+        "hooks-once",
+        "The start hooks run once a life; post_stop and the cleaner at most once, and exactly once "
+        "if the actor was stopped; each restart runs its three hooks once, in order.",
+        "Actors that are still waiting to be mounted when the system stops by force. How late a "
+        "cleaner of a dropped actor is: the check first has every worker run once more.",
+    ),
+    Invariant(
+        "steal-rules",
+        "A thief never gets an IO actor nor the last house of a list; a stolen house goes back to "
+        "its owner's queue.",
+        "The pool's rings, where every worker owns every house; there only IO actors are checked.",
+    ),
+    Invariant(
+        "timer-once",
+        "A one-shot timer fires exactly once if cancel was not called or returned False, "
+        "and never if "
+        "cancel returned True. It never fires early. A periodic one never begins to fire after "
+        "cancel has returned, but for the firing that was under way.",
+        "How late a timer is.",
+    ),
+    Invariant(
+        "bounded",
+        "A bounded mailbox never holds more than its capacity, and its policy accounts for every "
+        "message that was not handled.",
+        "notice_self_first, replies and events, which are not bounded.",
+    ),
+    Invariant(
+        "lock-exclusion",
+        "Between lock and unlock of a SpinLock nobody else is: a plain counter loses no update.",
+        "Fairness. (Nobody promises it.)",
+    ),
+    Invariant(
+        "pool-private",
+        "An object of a ThreadPool is in the hands of one user at a time, and an idle "
+        "one only ever "
+        "waits in the pool that made it.",
+        "Objects that user code keeps after it has recycled them.",
+    ),
+    Invariant(
+        "nothing-left",
+        "After the stop no thread, no file descriptor, no open ask and, once the last address is "
+        "dropped, no house and no actor of the system is left.",
+        "Memory that no Python object stands for.",
+    ),
+    Invariant(
+        "no-error",
+        "The runtime logs no error but those that a workload's own exceptions cause, and no thread "
+        "dies.",
+        "An error that is swallowed without a record.",
+    ),
+    Invariant(
+        "no-crash",
+        "The child process ends by itself, with its own report.",
+        "Corruption of memory that has no effect until the child ends.",
+    ),
+)
+
+INVARIANTS: dict[str, Invariant] = {each.name: each for each in _ALL}
+
+
+def markdown() -> str:
+    """The table for docs/stress.md."""
+    rows = [f"| `{i.name}` | {i.statement} | {i.blind_spot} |" for i in _ALL]
+    return "\n".join(
+        ["| name | what must hold | what the check cannot see |", "|---|---|---|", *rows]
+    )

@@ -1,0 +1,275 @@
+"""Instruments for a child process: stalls between steps, events, and checks in passing.
+
+The product's files know nothing of this. Its classes are given wrapped methods, in the child only,
+and not at all in a bare case. What C does in one call (put a message, then look at the state) is
+taken apart into the two steps that it consists of, so that a stall fits between them.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from otavia_ft.atomic import AtomicInt, HouseCell, Mailbox
+from otavia_ft.house.house import House
+from otavia_ft.outside import OutsideAsks
+from otavia_ft.parking import Parker
+from otavia_ft.schedule import rings
+from otavia_ft.schedule.manager import HouseManager
+from otavia_ft.schedule.queues import HouseList, PriorityHouseQueue
+from otavia_ft.timer import Timer
+from stress.parallel.lab import Lab
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Puts the instruments in; `new_round` forgets what they have seen."""
+
+    def __init__(self, lab: Lab, bare: bool) -> None:
+        self.lab = lab
+        self._queued: dict[Any, AtomicInt] = {}  # item's key: how many queues hold it
+        self._list_of: dict[int, Any] = {}  # house id: the list it was put into
+        self._pass = threading.local()
+        self._count_houses()
+        if not bare:
+            self._stall_transitions()
+            self._stall_posts()
+            self._stall_parking()
+            self._check_lists()
+            self._check_rings()
+            self._check_dispatch()
+
+    def new_round(self) -> None:
+        self._queued.clear()
+        self._list_of.clear()
+        self.lab.events.forget()
+        self.lab.houses.clear()
+
+    # ---- houses
+
+    def _count_houses(self) -> None:
+        """Bare cases too: the state of every house is part of a report."""
+        houses, original = self.lab.houses, House.__init__
+
+        def init(house: Any, *args: Any, **kwargs: Any) -> None:
+            original(house, *args, **kwargs)
+            houses.append(weakref.ref(house))
+
+        House.__init__ = init  # type: ignore[method-assign]
+
+    def _stall_transitions(self) -> None:
+        note, stall = self.lab.events.note, self.lab.stall
+        for name in ("begin_mount", "end_mount", "try_ready", "try_schedule", "try_run",
+                     "run_to_ready", "run_to_waiting"):  # fmt: skip
+            original = getattr(House, name)
+
+            # The ends of a turn are where wake-ups get lost, so that is where to linger.
+            often = 6 if name in ("run_to_waiting", "end_mount") else 1
+
+            def step(house: Any, original: Any = original, name: str = name,
+                     often: int = often) -> bool:  # fmt: skip
+                stall(often)
+                won = original(house)
+                note(house.id, name if won else f"{name} refused")
+                stall(often)
+                return won
+
+            setattr(House, name, step)
+
+    def _stall_posts(self) -> None:
+        note, stall = self.lab.events.note, self.lab.stall
+        ready = House.try_ready  # already with its stalls
+        for box in Mailbox:
+            name = box.name.lower()
+            native = getattr(House, f"post_{name}")
+
+            def post(house: Any, message: Any, box: int = box, name: str = name,
+                     native: Any = native) -> bool:  # fmt: skip
+                if self.lab.coin().random() < 0.3:
+                    note(house.id, f"post {name}")
+                    return native(house, message)
+                HouseCell.put(house, box, message)  # what C does: a subclass may mean more by it
+                note(house.id, f"put {name}")
+                stall()
+                return ready(house)
+
+            setattr(House, f"post_{name}", post)
+
+    def _stall_parking(self) -> None:
+        for owner, names in (
+            (Parker, ("start_looking", "fall_asleep", "wake")),
+            (Timer, ("_take_due", "cancel", "_add")),
+            (OutsideAsks, ("take",)),
+        ):
+            for name in names:
+                setattr(owner, name, self._stalled(getattr(owner, name)))
+
+    def _stalled(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        stall = self.lab.stall
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            stall()
+            result = original(*args, **kwargs)
+            stall()
+            return result
+
+        return step
+
+    # ---- queues
+
+    def _enter(self, key: Any, name: str, number: int) -> None:
+        before = self._queued.setdefault(key, AtomicInt()).get_and_add(1)
+        if before:
+            self.lab.report("one-queue", f"{name} is queued while a queue holds it", [number])
+
+    def _leave(self, key: Any) -> None:
+        cell = self._queued.get(key)
+        if cell is not None:
+            cell.get_and_add(-1)
+
+    def _check_lists(self) -> None:
+        lab, note, stall, watch = self.lab, self.lab.events.note, self.lab.stall, self
+        append, pop, steal = HouseList.append, HouseList.pop, HouseList.try_steal
+
+        def checked_append(self: Any, house: Any) -> int:
+            watch._enter(house.id, house.name, house.id)
+            watch._list_of[house.id] = self
+            stall()
+            count = append(self, house)
+            note(house.id, "enqueued")
+            stall()
+            return count
+
+        def checked_pop(self: Any) -> Any:
+            house = pop(self)
+            if house is not None:
+                watch._leave(house.id)
+                note(house.id, "dequeued")
+                stall()
+            return house
+
+        def checked_steal(self: Any) -> Any:
+            stall()
+            house = steal(self)
+            if house is not None:
+                watch._leave(house.id)
+                note(house.id, "stolen")
+                if house.plan.channels:
+                    lab.report(
+                        "steal-rules", f"{house.name} is an IO actor, and stolen", [house.id]
+                    )
+                stall()
+            return house
+
+        HouseList.append = checked_append  # type: ignore[method-assign]
+        HouseList.pop = checked_pop  # type: ignore[method-assign]
+        HouseList.try_steal = checked_steal  # type: ignore[method-assign]
+        self._check_priority()
+        self._check_owner()
+
+    def _check_priority(self) -> None:
+        lab, watch, dequeue = self.lab, self, PriorityHouseQueue.dequeue
+
+        def checked(self: Any) -> Any:
+            system = lab.system
+            if system is None or system.config.stealing or not system.running:
+                return dequeue(self)  # a thief, or whoever buries, may be at it at the same time
+            high, normal = len(self._high), len(self._normal)
+            aged = self._high_in_a_row >= self._ageing_limit
+            house = dequeue(self)
+            came_from = None if house is None else watch._list_of.get(house.id)
+            if high and not aged and came_from is not self._high:
+                lab.report("priority-order", f"{high} high houses wait, but got {house}")
+            if aged and normal and came_from is not self._normal:
+                lab.report("priority-order", f"a normal house has waited long, but got {house}")
+            return house
+
+        PriorityHouseQueue.dequeue = checked  # type: ignore[method-assign]
+
+    def _check_owner(self) -> None:
+        lab, ready, turn = self.lab, HouseManager.ready, House.run_turn
+
+        def checked_ready(self: Any, house: Any) -> None:
+            if house.scheduler is not self:
+                lab.report("steal-rules", f"{house.name} is queued with a stranger", [house.id])
+            ready(self, house)
+
+        def checked_turn(house: Any, context: Any) -> None:
+            owner = getattr(house.scheduler, "_thread", None)
+            if house.plan.channels and context.owner is not owner:
+                lab.report("steal-rules", f"{house.name} (IO) runs on a stranger", [house.id])
+            turn(house, context)
+
+        HouseManager.ready = checked_ready  # type: ignore[method-assign]
+        House.run_turn = checked_turn  # type: ignore[method-assign]
+
+    def _check_rings(self) -> None:
+        watch, stall = self, self.lab.stall
+
+        def key(item: Any) -> Any:
+            house = getattr(item, "_house", item)
+            return (type(item).__name__, getattr(house, "id", id(item)))
+
+        def wrap(ring: Any) -> None:
+            push, pop = ring.push, ring.pop
+
+            def checked_push(self: Any, item: Any) -> Any:
+                name = key(item)
+                watch._enter(name, f"{name[0]} {name[1]}", name[1])
+                stall()
+                done = push(self, item)
+                if done == 0:  # a full local ring has refused it
+                    watch._leave(name)
+                stall()
+                return done
+
+            def checked_pop(self: Any) -> Any:
+                item = pop(self)
+                if item is not None:
+                    watch._leave(key(item))
+                    stall()
+                return item
+
+            ring.push, ring.pop = checked_push, checked_pop
+
+        wrap(rings.LocalRing)
+        wrap(rings.GlobalRing)
+        steal = rings.steal_half
+
+        def checked_steal(victim: Any, thief: Any) -> Any:
+            stall()
+            item = steal(victim, thief)
+            if item is not None:
+                watch._leave(key(item))
+                stall()
+            return item
+
+        rings.steal_half = checked_steal
+
+    # ---- turns
+
+    def _check_dispatch(self) -> None:
+        lab, mine = self.lab, self._pass
+        dispatch, drain = House._dispatch, House.drain
+
+        def checked_dispatch(house: Any, context: Any, mail: int, left: int) -> int:
+            mine.last = -1
+            left = dispatch(house, context, mail, left)
+            mine.last = None
+            return left
+
+        def checked_drain(house: Any, mailbox: int, budget: int) -> Any:
+            last = getattr(mine, "last", None)
+            if last is not None:
+                if mailbox < last:
+                    names = Mailbox(last).name.lower(), Mailbox(mailbox).name.lower()
+                    text = f"{house.name} turns to its {names[1]} mailbox after {names[0]}"
+                    lab.report("dispatch-order", text, [house.id])
+                mine.last = int(mailbox)
+            return drain(house, mailbox, budget)
+
+        House._dispatch = checked_dispatch  # type: ignore[method-assign]
+        House.drain = checked_drain  # type: ignore[method-assign]

@@ -1,0 +1,28 @@
+"""Closed workloads: each knows exactly what must have happened when all is quiet."""
+
+from __future__ import annotations
+
+from stress.parallel.workloads import asking, calls, flow, life, parts, scheduling, stopping
+from stress.parallel.workloads.base import Workload
+
+__all__ = ["WORKLOADS"]
+
+_ALL: tuple[type[Workload], ...] = (
+    flow.Count,
+    flow.Tokens,
+    flow.Bounded,
+    asking.Asks,
+    calls.Barrier,
+    calls.Batch,
+    life.Restart,
+    life.Churn,
+    life.Mount,
+    stopping.Stop,
+    stopping.Shutdown,
+    scheduling.Stealing,
+    scheduling.Priority,
+    parts.Timers,
+    parts.Parts,
+)
+
+WORKLOADS: dict[str, type[Workload]] = {kind.name: kind for kind in _ALL}

@@ -1,0 +1,138 @@
+"""What all workloads share: the protocol of a round, and an actor that watches itself."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from otavia_ft import StateActor
+from stress.parallel.lab import Lab
+
+__all__ = ["Ledger", "Watched", "Workload"]
+
+
+class Workload:
+    """One round: build, send, wait until quiet, judge, stop, judge again."""
+
+    name: ClassVar[str] = ""
+    needs_system: ClassVar[bool] = True
+
+    def __init__(self, lab: Lab, rng: random.Random) -> None:
+        self.lab = lab
+        self.rng = rng
+        self.sent = 0  # messages of this round, for the statistics
+        # Fresh houses with a message or two, or long-lived ones with bursts: each finds bugs that
+        # the other does not.
+        self.tiny = rng.random() < 0.5
+
+    @classmethod
+    def settings(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        """Changes to the settings that were drawn."""
+        return {}
+
+    def build(self, system: Any) -> None:
+        """Make the actors."""
+
+    def bodies(self) -> Iterable[Callable[[], Any]]:
+        """What the threads outside do, one function each."""
+        return ()
+
+    def finished(self) -> bool:
+        """Whether all has happened that must happen. A cheap look, often taken."""
+        return True
+
+    def judge(self) -> None:
+        """All is quiet: is the outcome exactly the right one?"""
+
+    def judge_stopped(self) -> None:
+        """The system has stopped."""
+
+    def burst(self, most: int = 200) -> int:
+        """How many messages a sender sends."""
+        return self.rng.choice((1, 1, 2, 3)) if self.tiny else self.rng.randrange(20, most)
+
+
+class Watched(StateActor):
+    """An actor that notices when it is run twice at once, before its mount or after its end.
+
+    Its counter is read before and written after a stall, without any protection: two runners at
+    once lose updates. `handled` counts with the same lack of care.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.count = 0
+        self.inside = False
+        self.starts = 0
+        self.mounted = False
+        self.stops = 0
+
+    def pre_start(self) -> None:
+        self.starts += 1
+        self.lab.check(self.starts == 1, "hooks-once", f"{self!r} has started {self.starts} times")
+        self.lab.check(not self.mounted, "hooks-once", "pre_start comes after after_mount")
+
+    def after_mount(self) -> None:
+        self.lab.check(self.starts == 1, "hooks-once", "after_mount comes without pre_start")
+        self.lab.check(not self.mounted, "hooks-once", f"{self!r} was mounted twice")
+        self.lab.check(self.count == 0, "mount-first", f"{self!r} handled mail before its mount")
+        self.lab.stall()
+        self.mounted = True
+
+    def enter(self) -> None:
+        """At the start of every handler."""
+        if self.inside:
+            self.lab.report("single-runner", f"two threads are inside {self!r}")
+        if not self.mounted:
+            self.lab.report("mount-first", f"{self!r} handles a message before it is mounted")
+        if self.stops:
+            self.lab.report("hooks-once", f"{self!r} handles a message after post_stop")
+        self.inside = True
+        seen = self.count
+        self.lab.stall()
+        self.count = seen + 1
+
+    def leave(self) -> None:
+        """At the end of every handler, and before it awaits anything."""
+        if not self.inside:
+            self.lab.report("single-runner", f"somebody else has left {self!r}")
+        self.inside = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}@{id(self):x}"
+
+
+class Ledger:
+    """What came from whom: catches loss, doubles and disorder, each as soon as it shows."""
+
+    def __init__(self, lab: Lab, whose: str) -> None:
+        self._lab = lab
+        self._whose = whose
+        self.last: dict[Any, int] = {}
+        self.total = 0
+
+    def came(self, sender: Any, number: int, *, gaps: bool = False) -> None:
+        """Message `number` (from 1 on) of a sender. With `gaps` some may be missing."""
+        last = self.last.get(sender, 0)
+        self.total += 1
+        self.last[sender] = number
+        text = f"{self._whose}: message {number} of {sender} came after {last}"
+        if number == last:
+            self._lab.report("no-duplicate", text)
+        elif number < last:
+            self._lab.report("fifo", text)
+        elif number > last + 1 and not gaps:
+            self._lab.report("no-lost-message", text)
+
+
+def account(lab: Lab, what: str, sent: Iterable[Any], *places: Iterable[Any]) -> None:
+    """Every message sent is in exactly one of the places, once."""
+    expected = Counter(sent)
+    found: Counter[Any] = Counter()
+    for place in places:
+        found.update(place)
+    lost, more = expected - found, found - expected
+    lab.check(not lost, "no-lost-message", f"{what}: nowhere: {sorted(lost)[:10]}")
+    lab.check(not more, "no-duplicate", f"{what}: more than once: {sorted(more)[:10]}")

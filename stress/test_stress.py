@@ -1,0 +1,32 @@
+"""A short slice of every workload, with a fresh seed. The long form is `./ft stress`."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = float(os.environ.get("OTAVIA_FT_STRESS_SECONDS", "20"))
+WORKLOADS = ["asks", "barrier", "batch", "bounded", "churn", "count", "mount", "parts", "priority",
+             "restart", "shutdown", "stealing", "stop", "timers", "tokens"]  # fmt: skip
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(SECONDS + 120)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_workload_breaks_no_invariant(workload):
+    seed = os.environ.get("OTAVIA_FT_STRESS_SEED") or str(random.SystemRandom().randrange(1 << 31))
+    print(f"stress {workload}: seed {seed}")
+    share = max(0.1, SECONDS / len(WORKLOADS))
+    result = subprocess.run(
+        [sys.executable, "-m", "stress", "--workload", workload, "--seed", seed, "--jobs", "1",
+         "--seconds", str(share)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"

@@ -1,0 +1,334 @@
+"""Planted bugs are found, told, minimised and replayed; what is right is left in peace."""
+
+import re
+
+import pytest
+
+KINDS = {
+    "planted-lost-update": "invariant",
+    "planted-deadlock": "deadlock",
+    "planted-livelock": "livelock",
+    "planted-endless": "livelock",
+    "planted-lost-wake-up": "lost wake-up",
+}
+
+FIND = """
+import planted
+name, mode = sys.argv[1:]
+result = explore(scenarios()[name], mode, schedules=3000)
+answer([result.violation and result.violation.kind, result.violation and result.violation.text])
+"""
+
+
+@pytest.mark.parametrize("mode", ["dpor", "bound", "pct", "random"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_planted_bug_is_found_in_every_mode(ask, name, mode):
+    kind, _ = ask(FIND, name, mode)
+    assert kind == KINDS[name]
+
+
+@pytest.mark.parametrize("mode", ["dpor", "bound", "pct", "random"])
+def test_the_same_program_without_the_bug_passes_in_every_mode(ask, mode):
+    assert ask(FIND, "planted-atomic-update", mode) == [None, None]
+
+
+def test_a_deadlock_is_told_with_the_locks_that_are_waited_for(ask):
+    text = ask(
+        """
+import planted
+from stress.explorer.replay import minimise, replay
+result = explore(scenarios()["planted-deadlock"], "dpor")
+runner = Runner(scenarios()["planted-deadlock"])
+answer(replay(runner, minimise(runner, result.schedule)).violation.text)
+"""
+    )
+    assert text == "P0 waits at lock right; P1 waits at lock left"
+
+
+@pytest.mark.parametrize("name", ["complete-running", "two-senders"])
+def test_a_lazily_stored_waiting_loses_a_wake_up_under_tso_only(ask, name):
+    found = ask(
+        """
+from planted import lazy_runtime
+name = sys.argv[1]
+found = []
+for mode, model in ("dpor", "sc"), ("pct", "sc"), ("dpor", "tso"), ("pct", "tso"):
+    result = explore(
+        scenarios()[name], mode, model=model, schedules=600, runtime=lazy_runtime(name)
+    )
+    found.append(result.violation and result.violation.kind)
+answer(found)
+""",
+        name,
+    )
+    assert found[:2] == [None, None]
+    assert "lost wake-up" in found[2:]
+    assert set(found[2:]) <= {"lost wake-up", None}
+
+
+def test_pct_finds_a_bug_at_least_as_often_as_it_promises(ask):
+    # Two threads, and one constraint to violate besides the order at the start: d is 2.
+    found, runs, promised = ask(
+        """
+import planted
+from stress.explorer.sampling import Pct
+runner = Runner(scenarios()["planted-lost-update"], sizes={"threads": 2})
+picker = Pct(seed=7, depth=2)
+found, runs = 0, 2000
+for _ in range(runs):
+    picker.begin()
+    world = runner.run(picker)
+    found += world.violation is not None
+    picker.end(world)
+answer([found, runs, picker.bound])
+"""
+    )
+    assert promised == pytest.approx(1 / (2 * 4 ** (2 - 1)))
+    assert found / runs >= promised
+
+
+def test_an_unordered_access_to_a_plain_field_is_a_race_even_if_nothing_comes_of_it(ask):
+    kinds = ask(
+        """
+from types import SimpleNamespace
+from stress.explorer.loading import load_runtime
+
+class Box:
+    __slots__ = ("field",)
+    def __init__(self):
+        self.field = 0
+
+class Plain(Scenario):
+    name = "plain"
+    watch = ("boxes.Box",)
+    locked = False
+    def setup(self):
+        self.box, self.lock = self.rt.boxes.Box(), self.doors.SpinLock()
+        self.thread("P0", self.write)
+        self.thread("P1", self.write)
+    def write(self):
+        if self.locked:
+            with self.lock:
+                self.box.field = 1
+        else:
+            self.box.field = 1
+
+class Locked(Plain):
+    locked = True
+
+kinds = []
+for cls in Plain, Locked:
+    runtime = load_runtime("otavia_ft.parking")
+    runtime.boxes = SimpleNamespace(Box=Box)
+    result = explore(cls, "dpor", runtime=runtime)
+    kinds.append([result.violation and result.violation.kind, result.complete])
+answer(kinds)
+"""
+    )
+    assert kinds == [["race", False], [None, True]]
+
+
+def test_what_the_runtime_logs_as_an_error_is_a_finding(ask):
+    kind, text = ask(
+        """
+from stress.scenarios.house import TwoSenders
+
+class Failing(TwoSenders):
+    name = "failing"
+    def setup(self):
+        super().setup()
+        def fail(stack):
+            raise ValueError("planted")
+        self.house.actor.resume_notice = fail
+
+result = explore(Failing, "pct", schedules=5)
+answer([result.violation.kind, result.violation.text])
+"""
+    )
+    assert kind == "error"
+    assert "ValueError: planted" in text
+
+
+# ---- replay and minimisation
+
+
+def test_a_minimised_schedule_fails_in_the_same_way_with_no_more_switches(ask):
+    answers = ask(
+        """
+import planted
+from itertools import groupby
+from stress.explorer.replay import minimise, replay
+answers = []
+for name in "planted-lost-update", "planted-deadlock", "planted-lost-wake-up":
+    for seed in range(5):
+        result = explore(scenarios()[name], "random", schedules=3000, seed=seed)
+        runner = Runner(scenarios()[name])
+        small = minimise(runner, result.schedule)
+        switches = [sum(1 for _ in groupby(s)) for s in (result.schedule, small)]
+        answers.append([result.violation.kind, replay(runner, small).violation.kind, *switches])
+answer(answers)
+"""
+    )
+    assert len(answers) == 15
+    for before, after, switches_before, switches_after in answers:
+        assert before == after
+        assert switches_after <= switches_before
+        assert switches_after <= 5  # two threads in each other's way: no more is needed
+
+
+def test_a_token_replays_the_same_steps_to_the_same_finding(ask):
+    first, second = ask(
+        """
+import planted
+from stress.explorer.replay import read_token, replay, token
+cls = scenarios()["planted-lost-update"]
+result = explore(cls, "pct", model="tso", schedules=3000)
+runner = Runner(cls, model="tso")
+text = token(runner, result.schedule)
+worlds = [replay(runner, result.schedule), replay(*read_token(cls, text))]
+answer([[str(w.violation), [[p, t] for p, t, _ in w.log]] for w in worlds])
+"""
+    )
+    assert first == second
+    assert "counted" in first[0]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        pytest.param("text.replace(text.split('.')[1], '000000')", "other sources", id="hash"),
+        pytest.param("text[:-1] + '!'", "no token", id="letters"),
+        pytest.param("'nonsense'", "no token", id="form"),
+        pytest.param("text.replace('.3.', '.3-3.')", "2 sizes", id="sizes"),
+    ],
+)
+def test_a_token_that_does_not_fit_is_refused(ask, spoil, reason):
+    message = ask(
+        f"""
+import planted
+from stress.explorer.replay import TokenError, read_token, token
+cls = scenarios()["planted-lost-update"]
+text = token(Runner(cls), [0, 1, 0, 1])
+try:
+    read_token(cls, {spoil})
+except TokenError as error:
+    answer(str(error))
+"""
+    )
+    assert reason in message
+
+
+# ---- linearizability
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        # thread, number, name, args, operations of each thread that had returned, result
+        pytest.param([(0, 0, "put", [1], [0, 0], None), (1, 0, "get", [], [0, 0], 1)], True,
+                     id="overlapping"),
+        pytest.param([(0, 0, "put", [1], [0, 0], None), (1, 0, "get", [], [1, 0], None)], False,
+                     id="put-returned-before-an-empty-get"),
+        pytest.param([(0, 0, "put", [1], [0, 0], None), (0, 1, "put", [2], [1, 0], None),
+                      (1, 0, "get", [], [0, 0], 2), (1, 1, "get", [], [0, 1], 1)], False,
+                     id="last-in-first-out"),
+        pytest.param([(0, 0, "put", [1], [0, 0], "pending"), (1, 0, "get", [], [0, 0], 1)], True,
+                     id="pending-put-took-effect"),
+        pytest.param([(0, 0, "put", [1], [0, 0], "pending"), (1, 0, "get", [], [0, 0], None)], True,
+                     id="pending-put-did-not"),
+    ],
+)  # fmt: skip
+def test_the_linearizability_check_tells_right_from_wrong(ask, operations, expected):
+    assert (
+        ask(
+            f"""
+from stress.explorer.linear import PENDING, Operation, linearizable
+
+def queue(state, name, args, result):
+    if name == "put":
+        yield (*state, *args)
+    elif result is None:
+        if not state:
+            yield state
+    elif state and state[0] == result:
+        yield state[1:]
+
+operations = [
+    Operation(t, n, name, tuple(args), tuple(after), PENDING if result == "pending" else result)
+    for t, n, name, args, after, result in {operations!r}
+]
+answer(linearizable(operations, (), queue))
+"""
+        )
+        is expected
+    )
+
+
+def test_a_queue_that_forgets_its_order_is_not_linearizable(ask):
+    kinds = ask(
+        """
+from stress.scenarios.queue import QueueLinear
+
+class Backwards(QueueLinear):
+    name = "backwards"
+    def setup(self):
+        super().setup()
+        queue, pop = self.queue, self.queue.pop
+        class Stack:
+            append, try_steal, __len__ = queue.append, queue.try_steal, queue.__len__
+            def pop(self):
+                first, second = pop(), pop()
+                if second is not None:
+                    queue.append(first)
+                return second or first
+        self.queue = Stack()
+
+kinds = []
+for cls in QueueLinear, Backwards:
+    result = explore(cls, "dpor", schedules=4000)
+    kinds.append(result.violation and result.violation.kind)
+answer(kinds)
+"""
+    )
+    assert kinds == [None, "not linearizable"]
+
+
+# ---- the command
+
+
+COMMAND = """
+import planted
+from stress.explore import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_the_command_ends_with_status_1_and_prints_a_table_and_a_token_that_replays(run_child):
+    child = run_child(COMMAND, "planted-lost-update", "--mode", "dfs")
+    assert child.returncode == 1, child.stdout + child.stderr
+    assert "sizes: threads=2" in child.stdout  # three threads were not needed
+    assert re.search(r"P0 +│ P1", child.stdout)
+    assert "=> invariant: counted 1" in child.stdout
+    (token,) = re.findall(r"--replay (\S+)", child.stdout)
+    again = run_child(COMMAND, "planted-lost-update", "--replay", token)
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert "=> invariant: counted 1" in again.stdout
+
+
+def test_the_command_ends_with_status_0_when_nothing_is_found(run_child):
+    child = run_child(COMMAND, "planted-atomic-update", "park-wake", "--tso")
+    assert child.returncode == 0, child.stdout + child.stderr
+    assert "2 scenarios, 0 with a finding" in child.stdout
+    assert "schedules a second" in child.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["no-such"], ["--bound", "1", "--mode", "pct"], ["--replay", "x"], ["--size", "threads"],
+     ["park-wake", "--replay", "nonsense"]],
+    ids=["name", "bound", "replay", "size", "token"],
+)  # fmt: skip
+def test_the_command_ends_with_status_2_for_a_wrong_argument(run_child, arguments):
+    child = run_child(COMMAND, *arguments)
+    assert child.returncode == 2
+    assert child.stderr

@@ -1,0 +1,62 @@
+"""Every scenario over the runtime as it is: no finding.
+
+To the end where that is near (3,000 schedules), else all schedules with few preemptions, and PCT.
+Budgets are numbers of schedules, so that a slow machine searches as much as a fast one.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+SCENARIOS = Path(__file__).resolve().parent.parent.parent / "stress" / "scenarios"
+NAMES = sorted(
+    name
+    for path in SCENARIOS.glob("*.py")
+    for name in re.findall(r'^@scenario\("([^"]+)"\)', path.read_text(), re.MULTILINE)
+)
+# Their full search is larger than what is done here for every change; see `Scenario.bound`.
+PARTLY = {
+    "close-mount-send", "close-send", "mount-send", "restart-send", "steal-complete", "stop-send",
+    "two-senders", "two-workers",
+}  # fmt: skip
+
+EXPLORE = """
+name, model, schedules = sys.argv[1:]
+cls = scenarios()[name]
+result = explore(cls, "dpor", model=model, schedules=int(schedules))
+results = [result]
+if not result.complete and result.violation is None:
+    if model == "sc":
+        results.append(explore(cls, "bound", bound=cls.bound))
+    results.append(explore(cls, "pct", model=model, schedules=300, seed=1))
+print(*results, sep="\\n")
+from stress.explore import explain
+for result in results:
+    if result.violation:
+        print(explain(cls, result))
+answer([
+    [result.violation is None for result in results],
+    [result.complete for result in results if result.mode != "pct"],
+])
+"""
+
+
+def test_the_scenarios_tested_here_are_those_that_the_command_knows(ask):
+    known = ask("answer(list(scenarios()))")
+    assert sorted(name for name in known if not name.startswith("litmus-")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_found_under_sequential_consistency(ask, name):
+    clean, complete = ask(EXPLORE, name, "sc", "300" if name in PARTLY else "3000")
+    assert all(clean)
+    assert complete[-1]  # to the end, or to the end of what the bound allows
+    assert len(complete) == (2 if name in PARTLY else 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_found_with_store_buffers(ask, name):
+    clean, complete = ask(EXPLORE, name, "tso", "300" if name in PARTLY else "3000")
+    assert all(clean)
+    assert complete == [name not in PARTLY]

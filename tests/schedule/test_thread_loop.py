@@ -1,0 +1,465 @@
+"""The ActorThread's loop: its three phases, its budget, its reactor, and how it sleeps."""
+
+import os
+import resource
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from otavia_ft import ActorSystem, Notice, StateActor, on
+from otavia_ft.bell import Bell
+from otavia_ft.parking import Parker
+from otavia_ft.schedule import manager as manager_module
+from otavia_ft.schedule import thread as thread_module
+from otavia_ft.schedule.reactor import Reactor
+from otavia_ft.testkit import TestSystem
+
+MakeTestSystem = Callable[..., TestSystem]
+
+
+class Go(Notice):
+    pass
+
+
+class Noting(StateActor):
+    """Notes its turns in a list that the test holds."""
+
+    def __init__(self, log: list[str], name: str) -> None:
+        self.log = log
+        self.name = name
+
+    def after_mount(self) -> None:
+        self.log.append(f"mount {self.name}")
+
+    @on(Go)
+    def go(self, message: Go) -> None:
+        self.log.append(self.name)
+
+
+class IO(Noting):
+    has_channels = True
+
+
+class FakeReactor:
+    """A Phase 1 that says what the test wants."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.served = 0
+        self.io_ns = 0
+        self.rebuilds = 0
+        self.waits = 0
+
+    def poll(self) -> int:
+        self.log.append("io")
+        return self.served
+
+    def wait(self) -> int:
+        self.waits += 1
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+class Nanos:
+    """A clock that advances by `step` whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self.time = 0
+        self.step = 0
+        self.looks = 0
+
+    def __call__(self) -> int:
+        self.looks += 1
+        self.time += self.step
+        return self.time
+
+
+@pytest.fixture
+def nanos(monkeypatch: pytest.MonkeyPatch) -> Nanos:
+    clock = Nanos()
+    monkeypatch.setattr(thread_module, "now_ns", clock)
+    monkeypatch.setattr(manager_module, "now_ns", clock)
+    return clock
+
+
+def loop(system: TestSystem) -> Any:
+    return system.manual.threads[0]
+
+
+# ---- routing and the order of the phases
+
+
+def test_a_house_goes_to_the_queue_of_its_actor_s_kind(make_test_system: MakeTestSystem) -> None:
+    system = make_test_system()
+    manager = loop(system).manager
+    log: list[str] = []
+    state = system.build_actor(Noting, log, "state")
+    io = system.build_actor(IO, log, "io-actor")
+    sizes = lambda: (len(manager.mounting), len(manager.channels), len(manager.business))  # noqa: E731
+    assert sizes() == (2, 0, 0)
+    system.run()
+    state.notice(Go())
+    assert sizes() == (0, 0, 1)
+    io.notice(Go())
+    assert sizes() == (0, 1, 1)
+    assert manager.runnable
+    system.run()
+    assert not manager.runnable
+
+
+def test_one_loop_is_io_then_io_actors_then_mounts_then_events_then_business(
+    make_test_system: MakeTestSystem,
+) -> None:
+    system = make_test_system()
+    log: list[str] = []
+    thread = loop(system)
+    state = system.build_actor(Noting, log, "business")
+    io = system.build_actor(IO, log, "pipeline")
+    system.run()
+    log.clear()
+    state.notice(Go())
+    system.build_actor(Noting, log, "new")
+    thread.call(lambda: log.append("event"))
+    io.notice(Go())
+    thread.reactor.close()
+    thread.reactor = FakeReactor(log)
+    assert system.step()
+    assert log == ["io", "pipeline", "mount new", "event", "business"]
+
+
+def test_an_event_that_fails_does_not_keep_others_from_running(
+    make_test_system: MakeTestSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    system = make_test_system()
+    ran: list[int] = []
+    loop(system).call(lambda: 1 / 0)
+    loop(system).call(lambda: ran.append(1))
+    system.run()
+    assert ran == [1]
+    assert "ZeroDivisionError" in caplog.text
+
+
+# ---- the budget of Phase 3
+
+
+@pytest.mark.parametrize(
+    ("io_ratio", "served", "io_us", "expected_us"),
+    [
+        (50, 0, 0, 500),  # no IO: the minimum
+        (50, 0, 9000, 500),  # what an earlier loop's IO took does not count
+        (50, 1, 2000, 2000),  # as long as the IO
+        (80, 1, 4000, 1000),  # a quarter of it
+        (20, 1, 1000, 4000),  # four times
+        (50, 1, 10, 500),  # never below the minimum
+        (99, 1, 1000, 500),
+        (100, 1, 2000, None),  # no limit
+        (100, 0, 0, None),
+    ],
+)
+def test_business_gets_time_in_proportion_to_the_io(
+    make_test_system: MakeTestSystem,
+    nanos: Nanos,
+    io_ratio: int,
+    served: int,
+    io_us: int,
+    expected_us: int | None,
+) -> None:
+    system = make_test_system(io_ratio=io_ratio)
+    thread = loop(system)
+    thread.reactor.io_ns = io_us * 1000
+    nanos.time = 7_000_000
+    deadline = thread._deadline(served)
+    assert deadline == (None if expected_us is None else 7_000_000 + expected_us * 1000)
+
+
+def test_waiting_for_io_is_no_io_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long sleep before a channel is ready must not give business a huge budget."""
+    clock = Nanos()
+    monkeypatch.setattr("otavia_ft.schedule.reactor.now_ns", clock)
+
+    class Slow(selectors.SelectSelector):
+        def select(self, timeout: float | None = None) -> Any:
+            clock.time += 10**9
+            return super().select(timeout)
+
+    reactor = Reactor(512, Slow)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        reactor.register(
+            ours, selectors.EVENT_READ, lambda _: setattr(clock, "time", clock.time + 5)
+        )
+        theirs.send(b"x")
+        assert reactor.wait() == 1
+        assert reactor.io_ns == 5
+    reactor.close()
+
+
+@pytest.mark.parametrize(("stride", "ran"), [(16, 16), (4, 4), (1, 1)])
+def test_the_deadline_is_looked_at_after_every_stride_of_houses(
+    make_test_system: MakeTestSystem, nanos: Nanos, stride: int, ran: int
+) -> None:
+    system = make_test_system(deadline_stride=stride)
+    log: list[str] = []
+    actors = [system.build_actor(Noting, log, str(i)) for i in range(40)]
+    system.run()
+    log.clear()
+    for actor in actors:
+        actor.notice(Go())
+    nanos.looks = 0
+    nanos.step = 10**9  # every look finds the time over
+    system.step()
+    assert len(log) == ran
+    assert nanos.looks == 2  # for the deadline itself, and once after the stride
+
+
+def test_before_the_deadline_business_goes_on_and_the_clock_is_seldom_read(
+    make_test_system: MakeTestSystem, nanos: Nanos
+) -> None:
+    system = make_test_system()
+    log: list[str] = []
+    actors = [system.build_actor(Noting, log, str(i)) for i in range(40)]
+    system.run()
+    log.clear()
+    for actor in actors:
+        actor.notice(Go())
+    nanos.looks = 0
+    system.step()
+    assert len(log) == 40
+    assert nanos.looks == 1 + 40 // 16
+
+
+# ---- the reactor
+
+
+class Dry(selectors.SelectSelector):
+    """A selector that comes back empty-handed, as some kernels' do."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        Dry.made += 1
+        self.dry = True
+
+    def select(self, timeout: float | None = None) -> Any:
+        return [] if self.dry else super().select(timeout)
+
+
+@pytest.fixture
+def dry() -> Iterator[tuple[Reactor, socket.socket]]:
+    Dry.made = 0
+    reactor = Reactor(512, Dry)
+    ours, theirs = socket.socketpair()
+    served: list[int] = []
+    reactor.register(ours, selectors.EVENT_READ, lambda _: served.append(len(ours.recv(9))))
+    with ours, theirs:
+        yield reactor, theirs
+        reactor.close()
+
+
+def test_the_selector_is_rebuilt_after_512_premature_wake_ups(
+    dry: tuple[Reactor, socket.socket],
+) -> None:
+    reactor, peer = dry
+    for _ in range(511):
+        reactor.wait()
+    assert (reactor.rebuilds, Dry.made) == (0, 1)
+    reactor.wait()
+    assert (reactor.rebuilds, Dry.made) == (1, 2)
+    # The new one knows the channel and the bell.
+    reactor._selector.dry = False  # type: ignore[attr-defined]
+    peer.send(b"x")
+    assert reactor.wait() == 1
+    reactor.bell.ring()
+    assert reactor.wait() == 0
+
+
+def test_polls_that_find_nothing_never_rebuild_the_selector(
+    dry: tuple[Reactor, socket.socket],
+) -> None:
+    reactor, _ = dry
+    for _ in range(2000):
+        reactor.poll()
+    assert reactor.rebuilds == 0
+
+
+def test_a_wake_up_call_is_no_premature_wake_up(dry: tuple[Reactor, socket.socket]) -> None:
+    reactor, _ = dry
+    selector: Any = reactor._selector
+    for _ in range(3):
+        for _ in range(400):
+            reactor.wait()
+        selector.dry = False
+        reactor.bell.ring()
+        reactor.wait()
+        selector.dry = True
+    assert reactor.rebuilds == 0
+
+
+def test_a_threshold_of_zero_never_rebuilds() -> None:
+    reactor = Reactor(0, Dry)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        reactor.register(ours, selectors.EVENT_READ, lambda _: None)
+        for _ in range(2000):
+            reactor.wait()
+        assert reactor.rebuilds == 0
+    reactor.close()
+
+
+def test_a_channel_s_handler_that_fails_does_not_keep_others_from_running(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reactor = Reactor(512)
+    served: list[str] = []
+
+    def fail(_: int) -> None:
+        raise SystemExit("no")
+
+    pairs = [socket.socketpair() for _ in range(2)]
+    reactor.register(pairs[0][0], selectors.EVENT_READ, fail)
+    reactor.register(pairs[1][0], selectors.EVENT_READ, lambda _: served.append("b"))
+    for _, theirs in pairs:
+        theirs.send(b"x")
+    assert reactor.poll() == 2
+    assert served == ["b"]
+    assert "failed" in caplog.text
+    reactor.close()
+    for pair in pairs:
+        for end in pair:
+            end.close()
+
+
+def test_a_bell_works_above_file_descriptor_1023(eventually: Callable[..., Any]) -> None:
+    """A server has more files open than select() can name; its threads have to sleep too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 1200:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 2000), hard))
+    taken = []
+    try:
+        while not taken or taken[-1] < 1024:
+            taken.append(os.dup(0))
+        with ActorSystem(workers=1, memory_monitor=False) as system:
+            assert system.scheduler.threads[0].reactor.bell.fileno() >= 1024
+            eventually(lambda: system.scheduler.threads[0].idle)
+            log: list[str] = []
+            system.build_actor(Noting, log, "a").notice(Go())
+            eventually(lambda: "a" in log)
+    finally:
+        for number in taken:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# ---- sleeping and waking
+
+
+class CountingBell(Bell):
+    rings = 0
+
+    def ring(self) -> None:
+        self.rings += 1
+        super().ring()
+
+
+@pytest.fixture
+def parker() -> Iterator[Parker]:
+    parker = Parker(CountingBell())
+    yield parker
+    parker.bell.close()
+
+
+def test_a_call_before_the_sleep_keeps_the_sleeper_awake(parker: Parker) -> None:
+    parker.start_looking()
+    assert not parker.wake()
+    assert not parker.fall_asleep()
+    parker.start_looking()
+    assert parker.fall_asleep()
+
+
+def test_of_many_calls_to_a_sleeper_one_rings_and_the_ring_waits_for_it(parker: Parker) -> None:
+    parker.start_looking()
+    assert parker.fall_asleep()
+    assert [parker.wake() for _ in range(5)] == [True, False, False, False, False]
+    assert parker.bell.rings == 1
+    assert parker.bell.wait(0)  # rung before the wait began: sticky
+    assert not parker.bell.wait(0)  # and over after it
+
+
+def test_calls_from_many_threads_ring_once(
+    parker: Parker, in_parallel: Callable[..., list[Any]]
+) -> None:
+    for _ in range(50):
+        parker.start_looking()
+        assert parker.fall_asleep()
+        assert sum(in_parallel(3, lambda _: parker.wake())) == 1
+
+
+def test_a_busy_thread_costs_its_senders_no_system_call(
+    make_system: Callable[..., ActorSystem], hold: Callable[..., Any]
+) -> None:
+    system = make_system(workers=1)
+    log: list[str] = []
+    actor = system.build_actor(Noting, log, "a")
+    held = hold(system)
+    before = system.statistics().threads[0].wakeups
+    for _ in range(100):
+        actor.notice(Go())
+    assert system.statistics().threads[0].wakeups == before
+    held.release.set()
+    system.stop()
+    assert log.count("a") == 100
+
+
+def test_every_message_to_a_sleeping_thread_wakes_it(
+    make_system: Callable[..., ActorSystem], eventually: Callable[..., Any]
+) -> None:
+    system = make_system(workers=1)
+    log: list[str] = []
+    actor = system.build_actor(Noting, log, "a")
+    thread = system.scheduler.threads[0]
+    for n in range(1, 51):
+        eventually(lambda: thread.idle)
+        actor.notice(Go())
+        eventually(lambda n=n: log.count("a") == n)
+    statistics = system.statistics().threads[0]
+    assert statistics.wakeups >= 50
+    assert statistics.parks >= 50
+
+
+def test_an_idle_thread_blocks_and_a_stop_wakes_it(
+    make_system: Callable[..., ActorSystem], eventually: Callable[..., Any]
+) -> None:
+    system = make_system(workers=3)
+    eventually(lambda: all(thread.idle for thread in system.scheduler.threads))
+    before = [thread.parks for thread in system.scheduler.threads]
+    threading.Event().wait(0.05)
+    assert [thread.parks for thread in system.scheduler.threads] == before
+    system.stop()
+    assert not any(thread.thread.is_alive() for thread in system.scheduler.threads)
+
+
+def test_a_ready_channel_ends_the_sleep(
+    make_system: Callable[..., ActorSystem], eventually: Callable[..., Any]
+) -> None:
+    system = make_system(workers=1)
+    thread = system.scheduler.threads[0]
+    ours, theirs = socket.socketpair()
+    got: list[bytes] = []
+    with ours, theirs:
+        thread.call(
+            lambda: thread.reactor.register(
+                ours, selectors.EVENT_READ, lambda _: got.append(ours.recv(9))
+            )
+        )
+        eventually(lambda: thread.reactor.channels == 1 and thread.idle)
+        theirs.send(b"hello")
+        eventually(lambda: got == [b"hello"])
+        thread.call(lambda: thread.reactor.unregister(ours))
+        eventually(lambda: thread.reactor.channels == 0)
