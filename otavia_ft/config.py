@@ -26,7 +26,7 @@ def _choice(default: str, allowed: tuple[str, ...], doc: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The settings of one actor system. See each field's `metadata["doc"]`, or docs/configuration."""
+    """The settings of one actor system. Each field's `metadata["doc"]` says what it does."""
 
     # Threads
     workers: int = _setting(0, 0, 4096, "ActorThreads; 0 means worker_ratio times the cores")

@@ -35,8 +35,8 @@ class Context:
     __slots__ = (
         "budget",
         "house",
-        "message",
         "later",
+        "message",
         "messages",
         "new_ask_stack",
         "new_batch_ask_stack",

@@ -14,7 +14,6 @@ that kept its stack fails loudly instead of answering somebody else's message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
 

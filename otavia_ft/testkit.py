@@ -63,7 +63,7 @@ class ManualScheduler(PinnedScheduler):
             if not self.step():
                 return
         raise AssertionError(
-            f"the system did not come to rest within {self.limit} loops: some actor keeps itself busy"
+            f"no rest within {self.limit} loops: some actor keeps itself busy"
         )
 
     def quiet(self) -> bool:

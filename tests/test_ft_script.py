@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-
 from pathlib import Path
 from typing import TextIO
 
@@ -206,7 +205,8 @@ class TestSetUp:
         slow = checkout.python.read_text().replace('"-m venv")', f'"-m venv") cat "{gate}";')
         checkout.python.write_text(slow)
         environment = checkout.environment | {"OTAVIA_FT_PYTHON": str(checkout.python)}
-        start = dict(env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        pipe = subprocess.PIPE
+        start = {"env": environment, "text": True, "stdout": pipe, "stderr": pipe}
         first = subprocess.Popen([checkout.root / "ft", "python"], **start)
         with gate.open("w"):  # opens when the first is there
             second = subprocess.Popen([checkout.root / "ft", "python"], **start)

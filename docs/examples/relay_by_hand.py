@@ -1,6 +1,6 @@
 """Asking in two steps, by hand: the stack says where to go on."""
 
-from otavia_ft import ActorSystem, Ask, AskStack, Address, FutureState, StackYield, StateActor
+from otavia_ft import ActorSystem, Address, Ask, AskStack, FutureState, StackYield, StateActor
 
 
 class Double(Ask[int]):

@@ -1,6 +1,6 @@
 """The same with `async def`: the coroutine's frame remembers where to go on."""
 
-from otavia_ft import Address, ActorSystem, Ask, StateActor, gather, on, sleep
+from otavia_ft import ActorSystem, Address, Ask, StateActor, gather, on, sleep
 
 
 class Double(Ask[int]):

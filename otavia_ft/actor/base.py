@@ -223,7 +223,7 @@ class AbstractActor:
         house.put_front(4, message)
 
     def later(self, task: Callable[[], Any]) -> None:
-        """Run a function on this thread at the end of the pass in hand, after the channel futures."""
+        """Run a function on this thread at the end of the pass, after the channel futures."""
         if not callable(task):
             raise TypeError(f"later() takes a function to call, not {task!r}")
         running_context("self.later()").later.append(task)

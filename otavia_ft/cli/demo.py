@@ -153,7 +153,7 @@ class Outcome:
     solutions: int = 0
 
 
-class DemoFailed(Exception):  # noqa: N818 - reads as what happened
+class DemoFailed(Exception):
     """The demo's own end; the message says why."""
 
 

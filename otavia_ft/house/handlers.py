@@ -1,7 +1,7 @@
 """The short way for `@on` handlers: most messages never need a stack.
 
-A stack remembers where to go on. A plain handler never goes on: its message is done when it returns.
-So it runs bare: look the handler up, call it, take the next message. A stack is made the moment one
+A stack remembers where to go on. A plain handler never goes on: its message is done when it
+returns. So it runs bare: look the handler up, call it, take the next message. A stack is made the moment one
 is wanted, and everything is then as if it had been there from the start:
  - the handler asks or sleeps (`running_stack` in context.py makes it);
  - the handler is `async def`: calling it gives a coroutine, which needs a place to wait in;
@@ -42,7 +42,7 @@ def run_notices(context: Context, house: House, box: Drain) -> int:
                 _go_async(context, house, result)
             elif context.stack is not None:
                 _end(context, house)
-        except BaseException as error:  # noqa: BLE001  # a handler never kills its thread
+        except BaseException as error:  # a handler never kills its thread
             _fail(context, house, error)
     context.message = context.new_stack = None
     return box.left
@@ -65,7 +65,7 @@ def run_asks(context: Context, house: House, box: Drain) -> int:
                 envelope.asker.answer(envelope.message_id, checked_reply(result))
             else:
                 _end(context, house, checked_reply(result))
-        except BaseException as error:  # noqa: BLE001  # a handler never kills its thread
+        except BaseException as error:  # a handler never kills its thread
             _fail(context, house, error)
     context.message = context.new_stack = None
     return box.left

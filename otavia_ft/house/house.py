@@ -216,7 +216,7 @@ class House(HouseCell):
         return left
 
     def _run_later(self, context: Context) -> None:
-        """The thread's later tasks, whoever queued them; those they queue come with the next pass."""
+        """The thread's later tasks, whoever queued them. What they queue comes with the next pass."""
         for _ in range(len(context.later)):
             task = context.later.popleft()
             try:

@@ -4,9 +4,9 @@ To bury a house is to answer its askers; an answer makes the asker's house ready
 closed scheduler has to be buried. Written plainly that recurses once for each link in a chain of
 askers, and the chain may be as long as there are actors.
 
-So one thread at a time is at it, and whoever comes meanwhile, that thread itself included, only asks
-for another look. The count is what makes the asking safe: the one at work may leave only if nobody has
-added to it since it began its last look.
+So one thread at a time is at it, and whoever comes meanwhile, that thread itself included, only
+asks for another look. The count is what makes the asking safe: the one at work may leave only if
+nobody has added to it since it began its last look.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ from otavia_ft.doors import AtomicInt
 from otavia_ft.errors import OtaviaError
 from otavia_ft.house import lifecycle
 from otavia_ft.house.house import EVERYTHING, IN_BARRIER, House, Scheduler
-from otavia_ft.schedule.pinned import PinnedScheduler
 from otavia_ft.schedule.burial import Burial
+from otavia_ft.schedule.pinned import PinnedScheduler
 from otavia_ft.schedule.rings import ReadyQueue, Schedulable
 from otavia_ft.schedule.worker import PoolCrew, PoolWorker
 

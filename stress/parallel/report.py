@@ -20,8 +20,7 @@ def finding_text(finding: dict[str, Any]) -> str:
     lines = [
         f"FINDING {name}: {finding['text']}",
         f"  rule: {INVARIANTS[name].statement}",
-        f"  seed {finding['seed']}, workload {finding['workload']}, "
-        f"round {finding.get('round', '?')}",
+        "  seed {seed}, workload {workload}, round {round}".format(**{"round": "?"} | finding),
         "  settings: " + ", ".join(f"{k}={v}" for k, v in finding["settings"].items()),
     ]
     for title, key in (("last events", "events"), ("houses", "houses"), ("stacks", "stacks")):

@@ -103,7 +103,7 @@ class TestTestSystem:
 
         address = system.build_actor(Busy)
         address.notice("go")
-        with pytest.raises(AssertionError, match="did not come to rest"):
+        with pytest.raises(AssertionError, match="no rest within"):
             system.run()
         address.stop()
 
