@@ -29,7 +29,7 @@ ffibuilder.set_source(
     "_atomics._native",
     '#include "types.c"',
     include_dirs=[str(HERE)],
-    depends=[str(HERE / name) for name in ("types.c", "atomics.h", "mailbox.h")],
+    depends=[str(path) for path in sorted(HERE.glob("*.[ch]")) if path.name != "_native.c"],
     # The limited API does not exist on free-threaded 3.13: both switches are needed, the first for
     # setuptools, the second for cffi's own header.
     py_limited_api=False,

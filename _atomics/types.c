@@ -363,19 +363,21 @@ static const char *state_name(int64_t state)
 enum mark { KEEP, TAKE, GIVE };
 
 /* Out of line, so that what happens every time stays short. */
-static __attribute__((cold, noinline)) PyObject *wrong_mark(const char *does, int64_t seen)
+static __attribute__((cold, noinline)) int wrong_mark(const char *does, int64_t seen)
 {
-    return PyErr_Format(InvariantError,
-                        "single-runner invariant broken: thread %lld %s a house whose runner mark "
-                        "is %lld (please report this)",
-                        (long long)current_thread_id(), does, (long long)seen);
+    PyErr_Format(InvariantError,
+                 "single-runner invariant broken: thread %lld %s a house whose runner mark "
+                 "is %lld (please report this)",
+                 (long long)current_thread_id(), does, (long long)seen);
+    return -1;
 }
 
-static __attribute__((cold, noinline)) PyObject *wrong_state(HouseCell *self)
+static __attribute__((cold, noinline)) int wrong_state(HouseCell *self)
 {
-    return PyErr_Format(InvariantError,
-                        "a running house was found %s instead of RUNNING (please report this)",
-                        state_name(otv_load(&self->state)));
+    PyErr_Format(InvariantError,
+                 "a running house was found %s instead of RUNNING (please report this)",
+                 state_name(otv_load(&self->state)));
+    return -1;
 }
 
 /* The consumer's side of a mailbox is a plain list: two consumers would free a node twice. So
@@ -393,7 +395,8 @@ static int may_take(HouseCell *self)
     return -1;
 }
 
-static inline __attribute__((always_inline)) PyObject *
+/* 1: it happened, 0: it did not, -1: a rule is broken and the exception is set. */
+static inline __attribute__((always_inline)) int
 do_transition(HouseCell *self, enum otv_state from, enum otv_state to, enum mark mark)
 {
     int64_t me = mark == KEEP ? 0 : current_thread_id();
@@ -405,9 +408,7 @@ do_transition(HouseCell *self, enum otv_state from, enum otv_state to, enum mark
         otv_lazy_set(&self->runner, 0);
     }
     if (!otv_transition(&self->state, from, to)) {
-        if (mark == GIVE)
-            return wrong_state(self);
-        Py_RETURN_FALSE;
+        return mark == GIVE ? wrong_state(self) : 0;
     }
     if (mark == TAKE) {
         int64_t seen = otv_load(&self->runner);
@@ -415,13 +416,22 @@ do_transition(HouseCell *self, enum otv_state from, enum otv_state to, enum mark
             return wrong_mark("enters", seen);
         otv_lazy_set(&self->runner, me);
     }
-    Py_RETURN_TRUE;
+    return 1;
+}
+
+static inline PyObject *as_bool(int outcome)
+{
+    return outcome < 0 ? NULL : Py_NewRef(outcome ? Py_True : Py_False);
 }
 
 #define X(name, from, to, mark)                                                                  \
-    static PyObject *HouseCell_##name(HouseCell *self, PyObject *Py_UNUSED(ignored))             \
+    static inline int house_##name(HouseCell *self)                                              \
     {                                                                                            \
         return do_transition(self, OTV_##from, OTV_##to, mark);                                  \
+    }                                                                                            \
+    static PyObject *HouseCell_##name(HouseCell *self, PyObject *Py_UNUSED(ignored))             \
+    {                                                                                            \
+        return as_bool(house_##name(self));                                                      \
     }
 OTV_TRANSITIONS(X)
 #undef X
@@ -429,19 +439,20 @@ OTV_TRANSITIONS(X)
 /* put, then try_ready: the order of the dispatcher's enqueue path. The message is visible before
  * the state is read, and the runner that goes to sleep stores WAITING before it looks at the
  * mailboxes again, so at least one of the two sees the other. */
-static PyObject *post(HouseCell *self, int box, PyObject *message)
+static inline int house_post(HouseCell *self, int box, PyObject *message)
 {
     if (!otv_push(&self->box[box], Py_NewRef(message))) {
         Py_DECREF(message);
-        return PyErr_NoMemory();
+        PyErr_NoMemory();
+        return -1;
     }
-    return PyBool_FromLong(otv_transition(&self->state, OTV_WAITING, OTV_READY));
+    return otv_transition(&self->state, OTV_WAITING, OTV_READY);
 }
 
 #define X(name, number)                                                                          \
     static PyObject *HouseCell_post_##name(HouseCell *self, PyObject *message)                   \
     {                                                                                            \
-        return post(self, number, message);                                                      \
+        return as_bool(house_post(self, number, message));                                                    \
     }
 OTV_MAILBOXES(X)
 #undef X
@@ -522,13 +533,18 @@ static PyObject *HouseCell_has_mail(HouseCell *self, PyObject *value)
 
 /* All of them at once: bit `number` is set when that mailbox holds a message. One call a pass tells
  * the dispatcher which of the six it has to visit. */
-static PyObject *HouseCell_mail(HouseCell *self, PyObject *Py_UNUSED(ignored))
+static inline long house_mail(HouseCell *self)
 {
     long mask = 0;
     for (int box = 0; box < BOXES; box++)
         if (otv_has_mail(&self->box[box]))
             mask |= 1L << box;
-    return PyLong_FromLong(mask);
+    return mask;
+}
+
+static PyObject *HouseCell_mail(HouseCell *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromLong(house_mail(self));
 }
 
 static PyObject *HouseCell_get_state(HouseCell *self, void *Py_UNUSED(closure))
@@ -754,6 +770,10 @@ static PyType_Spec Yardstick_spec = {
  * local costs a tenth of threading.local. The reference is owned: set_me(None) gives it back. */
 static _Thread_local PyObject *this_thread;
 
+/* Whose thread this is, for the native lane: `seat` of that object. Borrowed from it. */
+static _Thread_local PyObject *this_seat;
+static PyObject *seat_of(PyObject *thread);
+
 static PyObject *native_me(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     return Py_NewRef(this_thread != NULL ? this_thread : Py_None);
@@ -763,6 +783,7 @@ static PyObject *native_set_me(PyObject *Py_UNUSED(module), PyObject *me)
 {
     PyObject *before = this_thread;
     this_thread = me == Py_None ? NULL : Py_NewRef(me);
+    this_seat = seat_of(me);
     Py_XDECREF(before);
     Py_RETURN_NONE;
 }
@@ -773,20 +794,31 @@ static PyObject *native_make_immortal(PyObject *Py_UNUSED(module), PyObject *obj
     Py_RETURN_NONE;
 }
 
+/* ---- the native lane ----------------------------------------------------------------------- */
+
+static PyTypeObject *atomic_int_type, *house_cell_type;
+
+#include "lane.h"
+#include "queue.c"
+#include "asks.c"
+#include "lane.c"
+
+/* ---- handing everything over --------------------------------------------------------------- */
+
 static PyMethodDef native_functions[] = {
     {"me", native_me, METH_NOARGS, "The object set by set_me on this thread, or None."},
     {"set_me", native_set_me, METH_O, "Say what me() answers on this thread; None to forget."},
     {"make_immortal", native_make_immortal, METH_O,
      "Exempt an object from reference counting for the rest of the process (free-threaded builds; "
      "nothing elsewhere). Only for objects that live as long as the process."},
+    {"connect", lane_connect, METH_O,
+     "connect(dict): give the native lane the classes and functions of Python that it needs."},
     {NULL},
 };
 
-/* ---- handing everything over --------------------------------------------------------------- */
-
-static int add_type(PyObject *dict, PyType_Spec *spec, PyTypeObject **keep)
+static int add_type(PyObject *dict, PyType_Spec *spec, PyTypeObject **keep, PyTypeObject *base)
 {
-    PyObject *type = PyType_FromSpec(spec);
+    PyObject *type = PyType_FromSpecWithBases(spec, (PyObject *)base);
     if (type == NULL)
         return -1;
     const char *name = strrchr(spec->name, '.') + 1;
@@ -847,11 +879,24 @@ static PyObject *build_face(void)
         PyExc_SystemError, NULL);
     if (InvariantError == NULL
         || PyDict_SetItemString(dict, "InvariantError", InvariantError) < 0
-        || add_type(dict, &AtomicInt_spec, NULL) < 0
-        || add_type(dict, &SpinLock_spec, NULL) < 0
-        || add_type(dict, &Drain_spec, &drain_type) < 0
-        || add_type(dict, &HouseCell_spec, NULL) < 0
-        || add_type(dict, &Yardstick_spec, NULL) < 0
+        || add_type(dict, &AtomicInt_spec, &atomic_int_type, NULL) < 0
+        || add_type(dict, &SpinLock_spec, NULL, NULL) < 0
+        || add_type(dict, &Drain_spec, &drain_type, NULL) < 0
+        || add_type(dict, &HouseCell_spec, &house_cell_type, NULL) < 0
+        || add_type(dict, &Yardstick_spec, NULL, NULL) < 0
+        || add_type(dict, &HouseBase_spec, &house_base_type, house_cell_type) < 0
+        || add_type(dict, &HouseQueue_spec, &house_queue_type, NULL) < 0
+        || add_type(dict, &PlanBase_spec, &plan_base_type, NULL) < 0
+        || add_type(dict, &ContextBase_spec, &context_base_type, NULL) < 0
+        || add_type(dict, &SeatBase_spec, &seat_base_type, NULL) < 0
+        || add_type(dict, &AddressBase_spec, NULL, NULL) < 0
+        || add_type(dict, &EnvelopeBase_spec, NULL, NULL) < 0
+        || add_type(dict, &PromiseBase_spec, &promise_base_type, NULL) < 0
+        || add_type(dict, &Dispatcher_spec, &dispatcher_type, NULL) < 0
+        || add_type(dict, &StackBase_spec, &stack_base_type, NULL) < 0
+        || add_type(dict, &CoroutineBase_spec, &coroutine_base_type, NULL) < 0
+        || (resume_ask_name = PyUnicode_InternFromString("resume_ask")) == NULL
+        || (resume_notice_name = PyUnicode_InternFromString("resume_notice")) == NULL
         || add_tables(dict) < 0)
         goto failed;
     for (PyMethodDef *def = native_functions; def->ml_name != NULL; def++) {

@@ -13,6 +13,7 @@ from otavia_ft.context import Context, running_stack
 from otavia_ft.doors import AtomicInt, me
 from otavia_ft.errors import OtaviaError, StackError
 from otavia_ft.house.lifecycle import Restart
+from otavia_ft.lane import AddressBase
 from otavia_ft.message import Ask, Envelope, Event, PoisonPill, SystemMessage
 from otavia_ft.stack.promise import MessageFuture
 from otavia_ft.timer import check_timeout
@@ -111,13 +112,12 @@ def _checked_id(ask_id: Any) -> int:
     return ask_id
 
 
-class ActorAddress(Address):
-    """The address of one actor."""
+class ActorAddress(AddressBase, Address):
+    """The address of one actor. In the native lane `notice` and `ask` are AddressBase's."""
 
-    __slots__ = ("__weakref__", "house")
+    __slots__ = ("__weakref__",)
 
-    def __init__(self, house: House) -> None:
-        self.house = house
+    house: House
 
     def _for_ask(self) -> House:
         return self.house

@@ -13,6 +13,7 @@ Misuse raises: a value that is no 64-bit int, an unlock by a stranger, a second 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import _atomics
 
 __all__ = [
+    "NATIVE_LANE",
     "TRANSITIONS",
     "AtomicInt",
     "HouseCell",
@@ -28,12 +30,25 @@ __all__ = [
     "Mailbox",
     "SpinLock",
     "Transition",
+    "lane_face",
     "make_immortal",
     "me",
     "set_me",
 ]
 
 _face = _atomics.face
+
+
+def _native_lane() -> bool:
+    """See `otavia_ft.lane`. Asked once, when the package is imported."""
+    lane = os.environ.get("OTAVIA_FT_LANE", "native")
+    if lane not in ("native", "python"):
+        raise ImportError(f"OTAVIA_FT_LANE={lane!r} must be 'native' (the default) or 'python'")
+    return lane == "native"
+
+
+NATIVE_LANE = _native_lane()
+lane_face: dict[str, Any] = _face
 
 if TYPE_CHECKING:
 

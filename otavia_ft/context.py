@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from otavia_ft.doors import me
 from otavia_ft.errors import OutsideActor
+from otavia_ft.lane import ContextBase
+from otavia_ft.message import Envelope
 from otavia_ft.pool import ThreadPool
 from otavia_ft.stack.stack import (
     AskStack,
@@ -26,40 +28,43 @@ from otavia_ft.stack.stack import (
 if TYPE_CHECKING:
     from otavia_ft.house.house import House
 
-__all__ = ["Context", "running_context", "running_house", "running_stack"]
+__all__ = [
+    "ASK",
+    "NOTICE",
+    "NOT_BARE",
+    "Context",
+    "bare_stack",
+    "running_context",
+    "running_house",
+    "running_stack",
+]
+
+# A plain handler runs bare, without a stack; should it want one, it is made of the message in hand,
+# and this says what that is.
+NOT_BARE, NOTICE, ASK = 0, 1, 2
 
 
-class Context:
+class Context(ContextBase):
     """One thread's hands. Only that thread reads or writes it (statistics may peek)."""
 
     __slots__ = (
-        "budget",
-        "house",
-        "later",
-        "message",
-        "messages",
         "new_ask_stack",
         "new_batch_ask_stack",
         "new_batch_notice_stack",
         "new_notice_stack",
-        "new_stack",
         "owner",
         "pools",
-        "recycle",
-        "stack",
-        "turns",
     )
 
-    def __init__(self, owner: Any, budget: int) -> None:
+    house: House | None
+    stack: Stack | None
+    recycle: Callable[[Stack], None] | None
+
+    def __init__(self, owner: Any, budget: int, seat: Any = None) -> None:
+        super().__init__()
         self.owner = owner
         self.budget = budget
-        self.house: House | None = None
-        self.stack: Stack | None = None
-        # A plain handler runs without a stack; should it want one, it is made of these two.
-        self.new_stack: Callable[[Context], Stack] | None = None
-        self.message: Any = None
-        self.turns = 0
-        self.messages = 0
+        self.seat = seat  # what this thread is the owner of: its HouseManager
         # Functions to run on this thread at the end of the pass in hand.
         self.later: deque[Callable[[], Any]] = deque()
         # The seam for object pools; see pool.py for why the default is to make stacks anew.
@@ -67,7 +72,6 @@ class Context:
         self.new_ask_stack: Callable[[], AskStack] = AskStack
         self.new_batch_notice_stack: Callable[[], BatchNoticeStack] = BatchNoticeStack
         self.new_batch_ask_stack: Callable[[], BatchAskStack] = BatchAskStack
-        self.recycle: Callable[[Stack], None] | None = None
         self.pools: tuple[ThreadPool[Any], ...] = ()
 
     def use_pools(self, max_size: int, debug: bool) -> None:
@@ -88,6 +92,25 @@ class Context:
 def _recycle(stack: Stack) -> None:
     if stack.pool is not None:
         stack.pool.recycle(stack)
+
+
+def bare_stack(context: Context) -> Stack:
+    """The stack of a message whose handler has begun without one."""
+    house = context.house
+    assert house is not None
+    stack: Stack
+    if context.bare == NOTICE:
+        notice_stack = stack = context.new_notice_stack()
+        notice_stack.notice = context.message
+    else:
+        envelope: Envelope = context.message
+        ask_stack = stack = context.new_ask_stack()
+        ask_stack.asker = envelope.asker
+        ask_stack.ask_id = envelope.message_id
+        ask_stack.ask = envelope.message
+    stack.house = house
+    stack.actor = house.actor
+    return stack
 
 
 def running_context(what: str) -> Context:
@@ -114,8 +137,8 @@ def running_stack(what: str) -> Stack:
     if context is not None:
         if context.stack is not None:
             return context.stack
-        if context.new_stack is not None:
-            context.stack = stack = context.new_stack(context)
+        if context.bare:
+            context.stack = stack = bare_stack(context)
             return stack
     raise OutsideActor(
         f"{what} needs a running stack, that is: a handler of a notice or an ask. In a hook "

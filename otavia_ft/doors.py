@@ -19,12 +19,14 @@ import threading
 import time
 
 from otavia_ft.atomic import (
+    NATIVE_LANE,
     AtomicInt,
     HouseCell,
     HouseState,
     InvariantError,
     Mailbox,
     SpinLock,
+    lane_face,
     make_immortal,
     me,
     set_me,
@@ -32,6 +34,7 @@ from otavia_ft.atomic import (
 from otavia_ft.bell import Bell, Condition
 
 __all__ = [
+    "NATIVE_LANE",
     "AtomicInt",
     "Bell",
     "Condition",
@@ -41,6 +44,7 @@ __all__ = [
     "Mailbox",
     "SpinLock",
     "choose",
+    "lane_face",
     "make_immortal",
     "me",
     "now",

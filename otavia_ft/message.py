@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from otavia_ft.errors import OtaviaError
+from otavia_ft.lane import EnvelopeBase
 
 if TYPE_CHECKING:
     from otavia_ft.address import ActorAddress
@@ -87,20 +88,16 @@ class Asker(Protocol):
     def asker_address(self) -> ActorAddress | None: ...
 
 
-class Envelope:
+class Envelope(EnvelopeBase):
     """An ask on its way: the message, who asked, and under which number the answer is awaited."""
 
-    __slots__ = ("asker", "message", "message_id")
-
-    def __init__(self, asker: Asker, message_id: int, message: Any) -> None:
-        self.asker = asker
-        self.message_id = message_id
-        self.message = message
+    __slots__ = ()
 
     @property
     def sender(self) -> ActorAddress | None:
         """The asking actor's address; None when the ask came from outside the system."""
-        return self.asker.asker_address()
+        asker: Asker = self.asker
+        return asker.asker_address()
 
     def __repr__(self) -> str:
         return f"Envelope({self.message!r}, id={self.message_id})"

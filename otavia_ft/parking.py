@@ -41,23 +41,23 @@ AWAKE, ASLEEP, NOTIFIED = 0, 1, 2
 class Parker:
     """One thread's sleeping flag. The protocol stands at the top of this module."""
 
-    __slots__ = ("_flag", "bell")
+    __slots__ = ("bell", "flag")
 
     def __init__(self, bell: Bell) -> None:
-        self._flag = AtomicInt(AWAKE)
+        self.flag = AtomicInt(AWAKE)
         self.bell = bell
 
     def start_looking(self) -> None:
         """Owner: before it looks at its queues."""
-        self._flag.set(AWAKE)
+        self.flag.set(AWAKE)
 
     def fall_asleep(self) -> bool:
         """Owner: after it found nothing. True: block now. False: somebody called, look again."""
-        return self._flag.compare_and_set(AWAKE, ASLEEP)
+        return self.flag.compare_and_set(AWAKE, ASLEEP)
 
     def wake(self) -> bool:
         """Any thread, after it put work where the owner looks. True: the bell was rung."""
-        if self._flag.get_and_set(NOTIFIED) == ASLEEP:
+        if self.flag.get_and_set(NOTIFIED) == ASLEEP:
             self.bell.ring()
             return True
         return False
@@ -65,4 +65,4 @@ class Parker:
     @property
     def asleep(self) -> bool:
         """Whether the owner sleeps or is about to (a hint: it may have changed by now)."""
-        return self._flag.load() == ASLEEP
+        return self.flag.load() == ASLEEP

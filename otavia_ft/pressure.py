@@ -5,16 +5,17 @@ by a thread that is no ActorThread sleeps `memory_sleep_ms` first. Actors are ne
 they are the ones who make memory free again.
 
 When all is well this costs a sender nothing at all, not even a look at a flag: the throttled form
-of `Address.notice` is put into the class while some system is busy, and taken out afterwards.
+of `notice` is put into the address classes while some system is busy, and taken out afterwards.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from otavia_ft.address import Address
+from otavia_ft.address import ActorAddress, Address, RobinAddress
 from otavia_ft.doors import me
 from otavia_ft.schedule.memory import Probe, is_busy
 
@@ -24,17 +25,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Pressure"]
 
-_plain_notice = Address.notice
 _toggle = threading.Lock()  # two systems may change their minds at once
 _busy_systems = 0
 
 
-def _throttled_notice(self: Address, message: Any) -> None:
-    if me() is None:
-        system = self._system()
-        if system.busy:
-            time.sleep(system.config.memory_sleep_ms / 1000)
-    _plain_notice(self, message)
+def _throttled(plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def notice(self: Address, message: Any) -> None:
+        if me() is None:
+            system = self._system()
+            if system.busy:
+                time.sleep(system.config.memory_sleep_ms / 1000)
+        plain(self, message)
+
+    return notice
+
+
+_throttled_notice = {cls: _throttled(cls.notice) for cls in (ActorAddress, RobinAddress)}
 
 
 class Pressure:
@@ -67,6 +73,8 @@ class Pressure:
                 return
             self.busy = busy
             _busy_systems += 1 if busy else -1
-            wanted = _throttled_notice if _busy_systems else _plain_notice
-            if Address.notice is not wanted:
-                Address.notice = wanted  # type: ignore[method-assign]  # on purpose, see top
+            for cls, throttled in _throttled_notice.items():
+                if _busy_systems:
+                    setattr(cls, "notice", throttled)  # noqa: B010  # on purpose, see top
+                elif "notice" in vars(cls):
+                    del cls.notice

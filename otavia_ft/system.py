@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
+import otavia_ft.wiring  # noqa: F401  # for its effect
 from otavia_ft.actor.base import AbstractActor
 from otavia_ft.address import ActorAddress, Address, RobinAddress
 from otavia_ft.config import Config

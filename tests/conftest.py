@@ -9,8 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from otavia_ft.lane import NATIVE_LANE
+
 ROOT = Path(__file__).resolve().parent.parent
 FREE_THREADED = sysconfig.get_config_var("Py_GIL_DISABLED") == 1
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of what only the Python lane can be watched at run there: see test_lanes.py."""
+    if NATIVE_LANE:
+        apart = [item for item in items if item.get_closest_marker("python_lane")]
+        items[:] = [item for item in items if item not in apart]
+        config.hook.pytest_deselected(items=apart)
+
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from otavia_ft.context import running_stack
 from otavia_ft.house.lifecycle import ExceptionStrategy
+from otavia_ft.lane import PlanBase
 
 if TYPE_CHECKING:
     from otavia_ft.actor.base import AbstractActor
@@ -51,18 +52,10 @@ def _flatten(types: tuple[Any, ...]) -> tuple[type, ...]:
     return tuple(flat)
 
 
-class Plan:
+class Plan(PlanBase):
     """One actor class as the house sees it."""
 
-    __slots__ = (
-        "channels",
-        "handlers",
-        "name",
-        "short_asks",
-        "short_notices",
-        "special",
-        "wants_stop",
-    )
+    __slots__ = ("name", "wants_stop")
 
     def __init__(self, cls: type[AbstractActor], base: type[AbstractActor] | None) -> None:
         self.name = cls.__name__

@@ -153,6 +153,7 @@ class BoundedHouse(House):
 
     def __init__(self, actor: AbstractActor, scheduler: Scheduler, id: int) -> None:  # noqa: A002
         super().__init__(actor, scheduler, id)
+        self.plain = False  # its mail is on the shelves
         config = scheduler.system.config
         capacity, self._overflow = bounds(actor, config)
         self._shelves = {ASK: _Shelf(capacity), NOTICE: _Shelf(capacity)}

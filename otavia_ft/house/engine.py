@@ -28,6 +28,7 @@ __all__ = [
     "receive_error",
     "receive_reply",
     "run_stack",
+    "switch_state",
 ]
 
 
@@ -39,7 +40,7 @@ def run_stack(context: Context, house: House, stack: Stack) -> None:
         if result is RETURN and stack.done:
             finished(context, house, stack)
         else:
-            _switch_state(house, stack, result)
+            switch_state(house, stack, result)
     except BaseException as error:  # a handler never kills its thread
         context.stack = None  # a restart hook must not ask on behalf of the stack that failed
         fail_stack(context, house, stack, error)
@@ -47,7 +48,7 @@ def run_stack(context: Context, house: House, stack: Stack) -> None:
         context.stack = None
 
 
-def _switch_state(house: House, stack: Stack, result: Any) -> None:
+def switch_state(house: House, stack: Stack, result: Any) -> None:
     """The suspend path, and everything that a handler can return wrongly."""
     state, stack.next_state = stack.next_state, None
     if result is not SUSPEND or state is None:
@@ -66,6 +67,7 @@ def _switch_state(house: House, stack: Stack, result: Any) -> None:
 
 def finished(context: Context, house: House, stack: Stack) -> None:
     """A stack's end, good or bad: let go of what it waited for, lower its own barrier."""
+    stack.drop_completed()
     if stack.uncompleted_head is not None:
         _let_go(house, stack)
     if house.barrier is stack:

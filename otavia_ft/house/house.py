@@ -24,9 +24,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from otavia_ft.context import Context
-from otavia_ft.doors import HouseCell, HouseState, Mailbox
+from otavia_ft.doors import HouseState, Mailbox
 from otavia_ft.errors import OtaviaError, StackError
 from otavia_ft.house import engine, gathering, handlers, lifecycle
+from otavia_ft.lane import HouseBase, twin
 from otavia_ft.message import AskTimeoutEvent, Envelope, Event, TimeoutEvent
 from otavia_ft.stack.promise import ChannelPromise, MessagePromise
 from otavia_ft.stack.stack import Stack
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from otavia_ft.address import ActorAddress
     from otavia_ft.system import ActorSystem
 
-__all__ = ["House", "Scheduler"]
+__all__ = ["NOBODY", "House", "Scheduler"]
 
 _log = logging.getLogger("otavia_ft.actor")
 
@@ -47,7 +48,7 @@ EVERYTHING = (1 << len(Mailbox)) - 1
 # In a barrier new calls wait; what can end the barrier does not.
 IN_BARRIER = EVERYTHING & ~(ASK_BIT | NOTICE_BIT)
 
-_NOBODY = FutureDispatcher()  # shared by all houses that never asked; always empty
+NOBODY = FutureDispatcher()  # shared by all houses that never asked; always empty
 
 
 class Scheduler(Protocol):
@@ -66,55 +67,40 @@ class Scheduler(Protocol):
         """Run a function on a thread of the scheduler's: the owner's, where there is one."""
 
 
-class House(HouseCell):
+class House(HouseBase):
     """One actor's seat: the contract between senders, the scheduler and the actor."""
 
-    __slots__ = (
-        "__weakref__",
-        "_next_id",
-        "actor",
-        "barrier",
-        "channel_futures",
-        "channel_promises",
-        "family",
-        "high_priority",
-        "id",
-        "load_balanced",
-        "next_house",
-        "plan",
-        "promises",
-        "scheduler",
-        "stop_reason",
-        "timers",
-    )
+    __slots__ = ("__weakref__", "channel_promises", "family", "id", "load_balanced", "timers")
+
+    actor: AbstractActor | None
+    scheduler: Scheduler
+    next_house: House | None
+    barrier: Stack | None
+    promises: FutureDispatcher
+    channel_futures: list[ChannelPromise[Any]] | None
+    stop_reason: OtaviaError | None
 
     def __init__(self, actor: AbstractActor, scheduler: Scheduler, id: int) -> None:  # noqa: A002
-        self.actor: AbstractActor | None = actor
-        self.plan = type(actor).plan
-        self.scheduler = scheduler
+        self.settle(actor, type(actor).plan, scheduler, NOBODY)
         self.id = id
-        self.high_priority = False
         self.load_balanced = False
-        self.next_house: House | None = None
-        self.barrier: Stack | None = None
-        self.promises = _NOBODY
-        self.channel_futures: list[ChannelPromise[Any]] | None = None
         self.channel_promises: set[ChannelPromise[Any]] | None = None
         self.timers: Any = None
         self.family: Any = None
-        self.stop_reason: OtaviaError | None = None
-        self._next_id = 0
 
     # ---- delivery: any thread
 
+    @twin(HouseBase)
     def notice(self, message: Any) -> None:
         if self.post_notice(message):
             self.scheduler.ready(self)
 
+    @twin(HouseBase)
     def ask(self, envelope: Envelope) -> None:
         if self.post_ask(envelope):
             self.scheduler.ready(self)
 
+    @twin(HouseBase)
     def answer(self, ids: int | tuple[int, ...], reply: Any) -> None:
         """Deliver a reply to this asker. The eager priority is set before the house is queued."""
         won = self.post_reply((ids, reply))
@@ -146,6 +132,7 @@ class House(HouseCell):
 
     # ---- the turn: the runner only
 
+    @twin(HouseBase)
     def run_turn(self, context: Context) -> None:
         """Handle messages up to the thread's budget. The only thing a scheduler has to know."""
         if not self.try_run():
@@ -155,6 +142,7 @@ class House(HouseCell):
         context.messages += context.budget - left
         self._complete()
 
+    @twin(HouseBase)
     def work(self, context: Context, left: int) -> int:
         """Handle messages until there are none or the budget is used up; returns what is left."""
         context.house = self
@@ -216,7 +204,7 @@ class House(HouseCell):
         return left
 
     def _run_later(self, context: Context) -> None:
-        """The thread's later tasks, whoever queued them. What they queue comes with the next pass."""
+        """The thread's later tasks, whoever queued them. What they queue comes in the next pass."""
         for _ in range(len(context.later)):
             task = context.later.popleft()
             try:
@@ -338,10 +326,10 @@ class House(HouseCell):
             raise StackError(f"{promise!r} was used before: every ask needs a future of its own")
         if stack.done:
             raise StackError("this stack is finished: nobody would be there for the answer")
-        self._next_id = aid = self._next_id + 1
+        self.next_id = aid = self.next_id + 1
         promise.aid = aid
         stack.add_uncompleted(promise)
-        if self.promises is _NOBODY:
+        if self.promises is NOBODY:
             self.promises = FutureDispatcher()
             self.scheduler.system.register.add(self)
         self.promises.push(promise)

@@ -14,6 +14,7 @@ from otavia_ft.context import Context
 from otavia_ft.doors import AtomicInt, me, now_ns
 from otavia_ft.house import lifecycle
 from otavia_ft.house.house import House
+from otavia_ft.lane import HouseQueue, SeatBase, twin
 from otavia_ft.schedule.burial import Burial
 from otavia_ft.schedule.queues import FIFOHouseQueue, PriorityHouseQueue
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["HouseManager"]
 
 
-class HouseManager:
+class HouseManager(SeatBase):
     """The scheduler that a pinned house knows: that of its owner."""
 
     house_type = House
@@ -35,26 +36,47 @@ class HouseManager:
         config = system.config
         self.mounting = FIFOHouseQueue()
         self.channels = PriorityHouseQueue(config.ageing_limit)
-        self.business = PriorityHouseQueue(config.ageing_limit)
+        self.business: PriorityHouseQueue = (HouseQueue or PriorityHouseQueue)(config.ageing_limit)
         self._stride = config.deadline_stride
         self._steal_floor = config.steal_floor if config.stealing else 1 << 62
         self._closed = AtomicInt()
         self.bury = Burial(self._bury_all)
+        self.furnish(
+            self.business,
+            thread.parker.flag,
+            thread.crew.asleep,
+            self._closed,
+            thread.stopping,
+            self._steal_floor,
+            self._stride,
+            config.high_priority_replies,
+            config.high_priority_events,
+        )
 
     # ---- the way in: any thread
 
+    @twin(SeatBase)
     def ready(self, house: House) -> None:
         """Queue a house that has become READY; wake its owner, and a thief if there is much."""
         if house.plan.channels:
-            self.channels.enqueue(house)
-        elif self.business.enqueue(house) > self._steal_floor:
-            self._thread.crew.call_thief(self._thread)
-        # _wake_owner(), written out: this runs once for nearly every message.
-        context: Context | None = me()
-        if context is None or context.owner is not self._thread:
-            self._thread.wake()
-        if self._closed.load():
-            self.bury()
+            self.queue_house(house)
+            return
+        if self.business.enqueue(house) > self._steal_floor:
+            self.call_thief()
+        self._wake_owner()
+
+    def queue_house(self, house: House) -> None:
+        """`ready` for a house of an IO actor."""
+        self.channels.enqueue(house)
+        self._wake_owner()
+
+    def call_thief(self) -> None:
+        """There is more than the owner can do soon."""
+        self._thread.crew.call_thief(self._thread)
+
+    def ring(self) -> None:
+        """The native lane has found the owner's flag ASLEEP and changed it: end its sleep."""
+        self._thread.ring()
 
     def mount(self, house: House) -> None:
         """Queue a new house for its start hooks."""
@@ -99,6 +121,7 @@ class HouseManager:
             house.mount(context)
         return count
 
+    @twin(SeatBase)
     def run_state_actors(self, context: Context, deadline: int | None) -> int:
         """Run state actors until there are none or time is up. Returns how many ran."""
         count = 0

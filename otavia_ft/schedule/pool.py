@@ -30,6 +30,7 @@ from otavia_ft.doors import AtomicInt
 from otavia_ft.errors import OtaviaError
 from otavia_ft.house import lifecycle
 from otavia_ft.house.house import EVERYTHING, IN_BARRIER, House, Scheduler
+from otavia_ft.lane import SeatBase
 from otavia_ft.schedule.burial import Burial
 from otavia_ft.schedule.pinned import PinnedScheduler
 from otavia_ft.schedule.rings import ReadyQueue, Schedulable
@@ -121,7 +122,7 @@ class FunctionTask:
         self.run_turn(None)  # what somebody wanted cleaned up is cleaned up
 
 
-class PoolScheduler(PinnedScheduler):
+class PoolScheduler(PinnedScheduler, SeatBase):
     """Workers over shared rings. For IO actors it is the pinned scheduler that it derives from."""
 
     house_type: type[House] = PoolHouse
@@ -155,6 +156,8 @@ class PoolScheduler(PinnedScheduler):
         """Queue a house that has just become READY; wake a worker if one is parked."""
         assert isinstance(house, PoolHouse)
         self.submit(house)
+
+    queue_house = ready
 
     def mount(self, house: House) -> None:
         """Have a new house's start hooks run, as a turn on whatever worker."""

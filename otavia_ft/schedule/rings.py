@@ -26,18 +26,16 @@ The orders that could go wrong, and why they cannot:
     rings' indexes, so of two that want the same pair one waits for the other before it holds
     anything the other needs. The global ring's lock is never held together with another.
 
- 2. *A size that is read without the lock.* The mirror is written under the lock and read outside
-    as a hint: one that is too large costs a lock and finds nothing, one that is too small hides an
-    item. Only a worker on its way to bed could be hurt by the latter; hence number 3.
+ 2. *A size that is read without the lock.* The mirror is a hint: one that is too large costs a
+    lock and finds nothing, one that is too small hides an item. Only a worker on its way to bed
+    could be hurt by the latter; hence number 3.
 
  3. *A push and a worker that parks.* The worker announces itself (an add to `asleep`), sets its
     flag ASLEEP (a compare-and-set), and then looks at every mirror once more. The pusher writes the
     mirror first, then reads `asleep` by adding zero, then the flags. If the pusher saw no
     announcement, the add of the worker came later in the order of that one cell, and its look
     therefore sees the mirror. If the pusher saw the announcement but not yet the flag, the flag was
-    set later, and again the look comes after the mirror. Otherwise it sees the flag and wakes. The
-    mirror may be a lazy set only because of the read-modify-write that follows it: with a plain
-    load of `asleep` both sides could miss each other.
+    set later, and again the look comes after the mirror. Otherwise it sees the flag and wakes.
 
  4. *Two pushes and two sleepers.* If both pushers called the same sleeper, the second item would
     wait for the first one's handler while the other worker sleeps. Only the caller that changed the
@@ -56,6 +54,12 @@ The orders that could go wrong, and why they cannot:
  7. *The global ring starves.* A worker whose own ring never empties takes from it for ever; and an
     actor that is always busy comes back to that ring after each turn. So every 61st take looks at
     the global ring first.
+
+ 8. *The lock's holder comes back for the lock.* CPython runs signal handlers, and deletes objects
+    that other threads have let go of, right after a call or at the end of a loop's round; a deleted
+    actor's cleaner is pushed here. So between lock and unlock there is no call and no loop: items
+    move by slices, and the mirrors, which are method calls, follow after the unlock. (`with` itself
+    is not such a place; schedule/queues.py keeps the same rule.)
 """
 
 from __future__ import annotations
@@ -99,48 +103,32 @@ class LocalRing:
 
     def __len__(self) -> int:
         """How many there are, about now. Costs a load and no lock."""
-        return self._size.load()
+        return max(0, self._size.load())
 
     def push(self, item: Schedulable) -> int:
         """To the tail; returns how many there are then, or 0: it is full, and nothing was done."""
-        lock = self._lock
-        lock.lock()
-        try:
-            if self._count == self._capacity:
+        with self._lock:
+            count, capacity = self._count, self._capacity
+            if count == capacity:
                 return 0
-            self._link(item)
-            self._size.lazy_set(self._count)
-            return self._count
-        finally:
-            lock.unlock()
+            self._slots[(self._head + count) % capacity] = item
+            self._count = count = count + 1
+        self._size.get_and_add(1)
+        return count
 
     def pop(self) -> Schedulable | None:
         """From the head; None when empty."""
-        if self._size.load() == 0:
+        if self._size.load() <= 0:
             return None
-        lock = self._lock
-        lock.lock()
-        try:
-            if self._count == 0:
+        with self._lock:
+            count, head = self._count, self._head
+            if count == 0:
                 return None  # stolen since the look
-            item = self._unlink()
-            self._size.lazy_set(self._count)
-            return item
-        finally:
-            lock.unlock()
-
-    # Both under the lock. The mirror is the caller's business: a steal writes it once.
-
-    def _link(self, item: Schedulable) -> None:
-        self._slots[(self._head + self._count) % self._capacity] = item
-        self._count += 1
-
-    def _unlink(self) -> Schedulable | None:
-        head = self._head
-        item = self._slots[head]
-        self._slots[head] = None  # an actor's life ends with its last reference: keep none
-        self._head = (head + 1) % self._capacity
-        self._count -= 1
+            item = self._slots[head]
+            self._slots[head] = None  # an actor's life ends with its last reference: keep none
+            self._head = (head + 1) % self._capacity
+            self._count = count - 1
+        self._size.get_and_add(-1)
         return item
 
 
@@ -149,38 +137,47 @@ def steal_half(victim: LocalRing, thief: LocalRing) -> Schedulable | None:
 
     What the thief's ring has no room for stays where it is. None if there is nothing to steal.
     """
-    if victim is thief or victim._size.load() == 0:
+    if victim is thief or victim._size.load() <= 0:
         return None
     first, second = (victim, thief) if victim.index < thief.index else (thief, victim)
-    first._lock.lock()
-    try:
-        second._lock.lock()
-        try:
-            if victim._count == 0:
-                return None
-            wanted = (victim._count + 1) // 2
-            item = victim._unlink()
-            room = thief._capacity - thief._count
-            for _ in range(min(wanted - 1, room)):
-                moved = victim._unlink()
-                assert moved is not None
-                thief._link(moved)
-            victim.given += 1
-            victim._size.lazy_set(victim._count)
-            thief._size.lazy_set(thief._count)
-            return item
-        finally:
-            second._lock.unlock()
-    finally:
-        first._lock.unlock()
+    with first._lock, second._lock:
+        count, head, capacity = victim._count, victim._head, victim._capacity
+        if count == 0:
+            return None
+        kept, room = (count + 1) // 2 - 1, thief._capacity - thief._count
+        if kept > room:
+            kept = room
+        # Take 1 + kept from the head; the slots may go round the end.
+        slots, end = victim._slots, head + 1 + kept
+        taken = slots[head:end]
+        slots[head:end] = [None] * (1 + kept)
+        if end > capacity:
+            del slots[capacity:]
+            taken = taken + slots[: end - capacity]
+            slots[: end - capacity] = [None] * (end - capacity)
+        victim._head = end % capacity
+        victim._count = count - 1 - kept
+        victim.given += 1
+        # Put all but the first of them behind the thief's own.
+        slots, tail = thief._slots, (thief._head + thief._count) % thief._capacity
+        straight = thief._capacity - tail
+        slots[tail : tail + kept] = taken[1 : 1 + kept]
+        if kept > straight:
+            slots[: kept - straight] = slots[thief._capacity :]
+            del slots[thief._capacity :]
+        thief._count += kept
+    victim._size.get_and_add(-1 - kept)
+    thief._size.get_and_add(kept)
+    return taken[0]
 
 
 class GlobalRing:
     """The ring that all share. It doubles when it is full, and never refuses."""
 
-    __slots__ = ("_count", "_head", "_lock", "_size", "_slots")
+    __slots__ = ("_count", "_head", "_lock", "_size", "_slots", "capacity")
 
     def __init__(self, capacity: int) -> None:
+        self.capacity = capacity  # slots at present
         self._slots: list[Schedulable | None] = [None] * capacity
         self._head = 0
         self._count = 0
@@ -189,49 +186,35 @@ class GlobalRing:
 
     def __len__(self) -> int:
         """How many there are, about now."""
-        return self._size.load()
-
-    @property
-    def capacity(self) -> int:
-        """Slots at present."""
-        return len(self._slots)
+        return max(0, self._size.load())
 
     def push(self, item: Schedulable) -> None:
         """To the tail. Any thread."""
-        lock = self._lock
-        lock.lock()
-        try:
-            slots, count = self._slots, self._count
-            if count == len(slots):
+        with self._lock:
+            slots, head, count, capacity = self._slots, self._head, self._count, self.capacity
+            if count == capacity:
                 # The oldest to the front again, then as much room once more.
-                head = self._head
                 self._slots = slots = slots[head:] + slots[:head] + [None] * count
-                self._head = 0
-            slots[(self._head + count) % len(slots)] = item
-            self._count = count = count + 1
-            self._size.lazy_set(count)
-        finally:
-            lock.unlock()
+                self.capacity = capacity = 2 * count
+                self._head = head = 0
+            slots[(head + count) % capacity] = item
+            self._count = count + 1
+        self._size.get_and_add(1)
 
     def pop(self) -> Schedulable | None:
         """From the head; None when empty. An empty ring costs a load and no lock."""
-        if self._size.load() == 0:
+        if self._size.load() <= 0:
             return None
-        lock = self._lock
-        lock.lock()
-        try:
-            count = self._count
+        with self._lock:
+            count, head = self._count, self._head
             if count == 0:
                 return None
-            slots, head = self._slots, self._head
-            item = slots[head]
-            slots[head] = None
-            self._head = (head + 1) % len(slots)
-            self._count = count = count - 1
-            self._size.lazy_set(count)
-            return item
-        finally:
-            lock.unlock()
+            item = self._slots[head]
+            self._slots[head] = None
+            self._head = (head + 1) % self.capacity
+            self._count = count - 1
+        self._size.get_and_add(-1)
+        return item
 
 
 class ReadyQueue:

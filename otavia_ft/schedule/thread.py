@@ -66,14 +66,14 @@ class ActorThread:
         self.index = index
         self.system = system
         self.crew = crew
-        self.manager = HouseManager(self, system)
+        self.stopping = AtomicInt()
         self.reactor = Reactor(config.selector_rebuild_threshold)
         self.parker = Parker(self.reactor.bell)
+        self.manager = HouseManager(self, system)
         self.events = HouseCell()  # only its event mailbox: thunks to run on this thread
-        self.context = Context(self, config.throughput_budget)
+        self.context = Context(self, config.throughput_budget, self.manager)
         self.thread: threading.Thread | None = None
         self._trimming: TimerTask | None = None
-        self.stopping = AtomicInt()
         self._ends = AtomicInt()
         self._idle_count = 0
         self._io_ratio = config.io_ratio
@@ -92,6 +92,11 @@ class ActorThread:
             self.wakeups.get_and_add(1)
             return True
         return False
+
+    def ring(self) -> None:
+        """The second half of `wake`, for whoever has done the first on the flag itself."""
+        self.parker.bell.ring()
+        self.wakeups.get_and_add(1)
 
     def call(self, thunk: Callable[[], Any]) -> None:
         """Run a function on this thread, in Phase 2."""
@@ -114,7 +119,7 @@ class ActorThread:
         # Made again on the thread itself: an object's references are cheap on the thread that
         # made it, and this one is touched for every message.
         config = self.system.config
-        self.context = context = Context(self, config.throughput_budget)
+        self.context = context = Context(self, config.throughput_budget, self.manager)
         set_me(context)
         if config.pooling:
             context.use_pools(config.pool_max_size, config.debug)

@@ -19,6 +19,7 @@ from typing import Any, Protocol, Self
 
 from otavia_ft.context import running_stack
 from otavia_ft.errors import AskCancelled, StackError
+from otavia_ft.lane import CoroutineBase
 from otavia_ft.message import TimeoutReply
 from otavia_ft.stack.promise import MessagePromise, Promise
 from otavia_ft.stack.stack import Stack
@@ -34,27 +35,38 @@ class Awaited(Protocol):
     def promises(self) -> tuple[Promise[Any], ...]: ...
 
 
-class CoroutineState(StackState):
+class CoroutineState(CoroutineBase, StackState):
     """A suspended coroutine as the state of its stack."""
 
-    __slots__ = ("_awaited", "_coroutine")
+    __slots__ = ()
+
+    coroutine: PyCoroutine[Any, None, Any]
+    awaited: Awaited | None
 
     def __init__(self, coroutine: PyCoroutine[Any, None, Any]) -> None:
-        self._coroutine = coroutine
-        self._awaited: Awaited | None = None
+        self.coroutine = coroutine
+        self.awaited = None
 
     def resumable(self) -> bool:
-        return self._awaited is None or self._awaited.ready()
+        return self.awaited is None or self.awaited.ready()
 
     def advance(self, stack: Stack) -> StackYield:
         """Run the coroutine until it awaits something that is not there, or ends."""
         try:
-            awaited = self._coroutine.send(None)
-            while (refusal := _refusal(awaited, stack)) is not None:
-                awaited = self._coroutine.throw(refusal)
+            awaited = self.coroutine.send(None)
         except StopIteration as end:
             return stack.return_(*_result(stack, end.value))
-        self._awaited = awaited
+        return self.wait_for(stack, awaited)
+
+    def wait_for(self, stack: Stack, awaited: Any) -> StackYield:
+        """Suspend on what the coroutine awaits; tell it what it cannot await."""
+        try:
+            while (refusal := _refusal(awaited, stack)) is not None:
+                awaited = self.coroutine.throw(refusal)
+        except StopIteration as end:
+            return stack.return_(*_result(stack, end.value))
+        self.awaited = awaited
+        stack.drop_completed()  # the state stays the same, and what has come is in the coroutine
         return stack.suspend(self)
 
     def cancel(self) -> None:
@@ -62,13 +74,13 @@ class CoroutineState(StackState):
         error: BaseException = AskCancelled("the actor stops while this handler is waiting")
         for _ in range(100):  # a coroutine that swallows every cancellation is closed by force
             try:
-                self._coroutine.throw(error)
+                self.coroutine.throw(error)
             except StopIteration:
                 return
             except AskCancelled:
                 return
             error = AskCancelled("await in a handler whose actor stops")
-        self._coroutine.close()
+        self.coroutine.close()
 
 
 def _result(stack: Stack, value: Any) -> tuple[Any, ...]:

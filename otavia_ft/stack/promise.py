@@ -15,6 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
 from otavia_ft.errors import AskTimeout, StackError
+from otavia_ft.lane import PromiseBase, twin
 
 if TYPE_CHECKING:
     from otavia_ft.stack.stack import Stack
@@ -34,17 +35,22 @@ class Outcome(Enum):
 PENDING, SUCCESS, FAILURE = Outcome
 
 
-class Promise[R]:
+class Promise[R](PromiseBase):
     """An answer to come, owned by one stack."""
 
-    __slots__ = ("next", "outcome", "prev", "stack", "value")
+    __slots__ = ()
 
+    @twin(PromiseBase)
     def __init__(self) -> None:
         self.stack: Stack | None = None
         self.prev: Promise[Any] | None = None
         self.next: Promise[Any] | None = None
         self.outcome = PENDING
         self.value: Any = None
+        # Of a MessagePromise only: its number, its neighbour in the table, its timeout.
+        self.aid = 0
+        self.hash_next: MessagePromise[Any] | None = None
+        self.timer: TimerTask | None = None
 
     # The future's side: what a handler reads.
 
@@ -88,6 +94,7 @@ class Promise[R]:
     def promises(self) -> tuple[Promise[Any], ...]:
         return (self,)
 
+    @twin(PromiseBase)
     def __await__(self) -> Generator[Self, None, R]:
         if self.outcome is PENDING:
             yield self
@@ -101,19 +108,7 @@ class Promise[R]:
 class MessagePromise[R](Promise[R]):
     """The answer to an ask; also the node of the hash table that finds it by its number."""
 
-    __slots__ = ("aid", "hash_next", "timer")
-
-    def __init__(self) -> None:
-        # The base's slots are set here rather than by super().__init__(): this runs once an ask,
-        # and a call costs as much as all the stores.
-        self.stack = None
-        self.prev = None
-        self.next = None
-        self.outcome = PENDING
-        self.value = None
-        self.aid = 0
-        self.hash_next: MessagePromise[Any] | None = None
-        self.timer: TimerTask | None = None
+    __slots__ = ()
 
     def set_success(self, answer: R) -> None:
         self._complete(SUCCESS, answer)

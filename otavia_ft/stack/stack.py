@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from otavia_ft.errors import AskFailed, OtaviaError, StackError
+from otavia_ft.lane import StackBase, twin
 from otavia_ft.message import Asker, Envelope
 from otavia_ft.stack.promise import Promise
 from otavia_ft.stack.state import StackState, StackYield
@@ -39,30 +40,18 @@ SUSPEND = StackYield.SUSPEND
 RETURN = StackYield.RETURN
 
 
-class Stack:
+class Stack(StackBase):
     """What all stacks share: state, promises, and the end."""
 
-    __slots__ = (
-        "actor",
-        "attach",
-        "completed_head",
-        "completed_tail",
-        "done",
-        "house",
-        "next_state",
-        "pool",
-        "state",
-        "uncompleted_head",
-        "uncompleted_tail",
-    )
+    __slots__ = ()
 
-    actor: Any
     house: House
     return_: Callable[..., StackYield]
     """How a stack ends well; what it takes is the kind of stack's own matter."""
     replies: ClassVar[bool] = True
     """Whether `return_` takes a value."""
 
+    @twin(StackBase)
     def __init__(self) -> None:
         # What reset() does, written out once more: this runs for many messages, and a call costs
         # as much as all the stores.
@@ -82,7 +71,8 @@ class Stack:
         self.next_state = None
         self.uncompleted_head = self.uncompleted_tail = None
         self.completed_head = self.completed_tail = None
-        self.attach = None
+        self.attach = self.content = self.asker = None
+        self.ask_id = 0
         self.done = False
 
     clean = reset
@@ -160,8 +150,18 @@ class Stack:
 
     def set_state(self, state: StackState) -> None:
         """Enter a state; what the old one has waited for is let go."""
-        self.completed_head = self.completed_tail = None
+        self.drop_completed()
         self.state = state
+
+    def drop_completed(self) -> None:
+        """Let the promises that have come go. Otherwise a stack and its promises would hold each
+        other until the garbage collector finds them, and one that waits often, more and more."""
+        promise = self.completed_head
+        self.completed_head = self.completed_tail = None
+        while promise is not None:
+            following = promise.next
+            promise.stack = promise.prev = promise.next = None
+            promise = following
 
     def uncompleted(self) -> Iterator[Promise[Any]]:
         """The promises still to come, oldest first; each may be unlinked by the caller."""
@@ -192,11 +192,11 @@ class Stack:
 class NoticeStack(Stack):
     """The execution of one notice."""
 
-    __slots__ = ("notice",)
+    __slots__ = ()
 
     replies = False
 
-    notice: Any
+    notice: Any = vars(StackBase)["content"]  # the slot under the name that handlers know
 
     def return_(self) -> StackYield:
         """The notice is handled."""
@@ -214,10 +214,6 @@ class NoticeStack(Stack):
     @property
     def message(self) -> Any:
         return self.notice
-
-    def clean(self) -> None:
-        self.reset()
-        self.notice = None
 
 
 class BatchNoticeStack(Stack):
@@ -249,10 +245,9 @@ class BatchNoticeStack(Stack):
 class AskStack(Stack):
     """The execution of one ask; it ends with a reply or an error to the asker."""
 
-    __slots__ = ("ask", "ask_id", "asker")
+    __slots__ = ()
 
-    ask: Any
-    ask_id: int
+    ask: Any = vars(StackBase)["content"]  # the slot under the name that handlers know
     asker: Asker
 
     def return_(self, reply: Any) -> StackYield:
@@ -289,12 +284,6 @@ class AskStack(Stack):
     @property
     def message(self) -> Any:
         return self.ask
-
-    def clean(self) -> None:
-        self.reset()
-        self.ask = None
-        self.ask_id = 0
-        del self.asker
 
 
 class BatchAskStack(Stack):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from otavia_ft.lane import twin_class
 from otavia_ft.stack.promise import MessagePromise
 
 __all__ = ["FutureDispatcher"]
@@ -22,6 +23,7 @@ LOAD_FACTOR = 2
 SHRINK_AT = 4 * INITIAL_CAPACITY
 
 
+@twin_class("FutureDispatcher")
 class FutureDispatcher:
     """The promises an actor waits for, by their `aid`."""
 

@@ -25,8 +25,12 @@ from typing import Any, NoReturn
 from otavia_ft import atomic
 from stress.explorer.world import KEEP, Violation, Word, World, current
 
-__all__ = ["AtomicInt", "Bell", "Condition", "HouseCell", "SpinLock", "advance", "choose",
-           "make_immortal", "me", "now", "now_ns", "relax", "set_me"]  # fmt: skip
+__all__ = ["NATIVE_LANE", "AtomicInt", "Bell", "Condition", "HouseCell", "SpinLock", "advance",
+           "choose", "lane_face", "make_immortal", "me", "now", "now_ns", "relax",
+           "set_me"]  # fmt: skip
+
+NATIVE_LANE = False  # what C does in one call cannot be interleaved
+lane_face: dict[str, Any] = {}
 
 InvariantError = atomic.InvariantError
 OUTSIDE = 1 << 20  # the identity of the code that sets a scenario up and checks its end

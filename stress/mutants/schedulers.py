@@ -34,18 +34,13 @@ MUTANTS = (
         patches=_by(
             MANAGER,
             """\
-        if house.plan.channels:
-            self.channels.enqueue(house)
+        if self.business.enqueue(house) > self._steal_floor:
+            self.call_thief()
+        self._wake_owner()
 """,
             """\
         self._thread.wake()
-        if house.plan.channels:
-            self.channels.enqueue(house)
-            return
         self.business.enqueue(house)
-        return
-        if house.plan.channels:
-            self.channels.enqueue(house)
 """,
         ),
         workload="count",
@@ -88,10 +83,11 @@ MUTANTS = (
             MANAGER,
             """\
         if house.plan.channels:
-            self.channels.enqueue(house)
-        elif self""",
+            self.queue_house(house)
+            return
+        if self.business""",
             """\
-        if self""",
+        if self.business""",
         ),
         workload="stealing",
     ),
@@ -164,8 +160,8 @@ MUTANTS = (
         breaks="a thread that was called in the meantime falls asleep all the same",
         patches=_by(
             PARKING,
-            "        return self._flag.compare_and_set(AWAKE, ASLEEP)\n",
-            "        self._flag.set(ASLEEP)\n        return True\n",
+            "        return self.flag.compare_and_set(AWAKE, ASLEEP)\n",
+            "        self.flag.set(ASLEEP)\n        return True\n",
         ),
         workload="count",
         scenario="park-wake",
@@ -175,8 +171,8 @@ MUTANTS = (
         breaks="a waker leaves no mark on a thread that is not asleep yet",
         patches=_by(
             PARKING,
-            "        if self._flag.get_and_set(NOTIFIED) == ASLEEP:\n",
-            "        if self._flag.compare_and_set(ASLEEP, NOTIFIED):\n",
+            "        if self.flag.get_and_set(NOTIFIED) == ASLEEP:\n",
+            "        if self.flag.compare_and_set(ASLEEP, NOTIFIED):\n",
         ),
         workload="count",
         scenario="park-wake",

@@ -24,6 +24,8 @@ __all__ = ["main"]
 def main(text: str) -> int:
     faulthandler.enable()  # for crashes only: those are a finding
     case = Case(**json.loads(text))
+    # Instruments and mutants are made for the Python lane; bare cases run what users run.
+    os.environ["OTAVIA_FT_LANE"] = "native" if case.bare and case.mutant is None else "python"
     if case.mutant is not None:
         from stress.mutants import plant
 

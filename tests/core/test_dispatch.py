@@ -316,6 +316,7 @@ class TestCompleteRunning:
         system.run()
         assert address.house.state == HouseState.WAITING
 
+    @pytest.mark.python_lane
     def test_a_message_that_comes_between_the_last_look_and_waiting_is_not_lost(self, system):
         """The sender saw RUNNING and left the wake-up to the runner; the runner's last look finds
         the message after it has stored WAITING."""
@@ -342,6 +343,7 @@ class TestCompleteRunning:
         assert log == ["mounted", "notice early", "notice late"]
         assert house.state == HouseState.WAITING
 
+    @pytest.mark.python_lane
     def test_after_the_re_check_the_house_is_queued_exactly_once(self, system):
         """A sender that finds WAITING first wins; the runner's own try must then lose."""
 

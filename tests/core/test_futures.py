@@ -93,6 +93,7 @@ class TestFutureDispatcher:
             small.pop(aid)
         assert small.capacity == 2 * INITIAL_CAPACITY
 
+    @pytest.mark.python_lane
     def test_its_capacity_is_a_power_of_two_and_its_index_a_mask(self):
         for n in (0, 10, 100, 1000):
             table = filled(n)

@@ -140,11 +140,11 @@ def test_locks_are_taken_in_the_order_of_the_indexes_whoever_steals():
         def __init__(self, name):
             self._name, self._lock = name, SpinLock()
 
-        def lock(self):
+        def __enter__(self):
             order.append(self._name)
             self._lock.lock()
 
-        def unlock(self):
+        def __exit__(self, *_):
             self._lock.unlock()
 
     low, high = LocalRing(3, 4), LocalRing(7, 4)

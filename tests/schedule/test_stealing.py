@@ -147,6 +147,7 @@ def test_a_house_s_priority_does_not_hide_a_backlog_from_the_thief(
     addresses = pile(system, Here, 10, log)
     system.run()
     calls: list[Any] = []
+    victim.crew.asleep.get_and_add(1)  # nobody is called if nobody sleeps
     victim.crew.call_thief = calls.append  # type: ignore[method-assign]
     for i, address in enumerate(addresses):
         address.house.high_priority = i % 2 == 0

@@ -200,6 +200,7 @@ def test_waiting_for_io_is_no_io_time(monkeypatch: pytest.MonkeyPatch) -> None:
     reactor.close()
 
 
+@pytest.mark.python_lane
 @pytest.mark.parametrize(("stride", "ran"), [(16, 16), (4, 4), (1, 1)])
 def test_the_deadline_is_looked_at_after_every_stride_of_houses(
     make_test_system: MakeTestSystem, nanos: Nanos, stride: int, ran: int
@@ -218,6 +219,7 @@ def test_the_deadline_is_looked_at_after_every_stride_of_houses(
     assert nanos.looks == 2  # for the deadline itself, and once after the stride
 
 
+@pytest.mark.python_lane
 def test_before_the_deadline_business_goes_on_and_the_clock_is_seldom_read(
     make_test_system: MakeTestSystem, nanos: Nanos
 ) -> None:
@@ -437,7 +439,7 @@ def test_an_idle_thread_blocks_and_a_stop_wakes_it(
     make_system: Callable[..., ActorSystem], eventually: Callable[..., Any]
 ) -> None:
     system = make_system(workers=3)
-    eventually(lambda: all(thread.idle for thread in system.scheduler.threads))
+    eventually(lambda: all(thread.idle and thread.parks for thread in system.scheduler.threads))
     before = [thread.parks for thread in system.scheduler.threads]
     threading.Event().wait(0.05)
     assert [thread.parks for thread in system.scheduler.threads] == before

@@ -1,0 +1,228 @@
+/* HouseQueue: a thread's READY houses, high priority before normal, in C.
+ *
+ * The twin of PriorityHouseQueue in otavia_ft/schedule/queues.py, where the rules are explained and
+ * which the explorer searches; the tests of the two are the same. It differs in one point: no
+ * Python runs between lock and unlock here, so the count is part of what the lock protects.
+ *
+ * A list owns one reference to each of its houses: `head` owns the first, `next_house` of each owns
+ * the one behind it. So the collector sees all of them through their ordinary fields.
+ */
+
+typedef struct {
+    otv_cell lock;
+    HouseBase *head;
+    HouseBase *tail;
+    _Atomic int64_t size;
+} house_list;
+
+typedef struct {
+    PyObject_HEAD
+    house_list high;
+    house_list normal;
+    long long ageing_limit;
+    long long high_in_a_row; /* the owner's own count; a thief leaves it alone */
+} HouseQueue;
+
+static PyTypeObject *house_base_type, *house_queue_type;
+
+static void list_lock(house_list *list)
+{
+    int64_t me = current_thread_id();
+    if (otv_spin_lock(&list->lock, me))
+        return;
+    for (int round = 0; !otv_try_lock(&list->lock, me); round++) {
+        Py_BEGIN_ALLOW_THREADS /* why detached: see the rules at the top of types.c */
+        otv_back_off(round);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+static inline int64_t list_size(house_list *list)
+{
+    return atomic_load_explicit(&list->size, memory_order_seq_cst);
+}
+
+/* To the tail. The size is a read-modify-write for the reason given in queues.py: the enqueuer goes
+ * on to look whether somebody sleeps, and whoever falls asleep looks at the size. */
+static int64_t list_append(house_list *list, HouseBase *house)
+{
+    Py_INCREF(house);
+    put_field(&house->next_house, NULL); /* Python's queues leave a None there */
+    list_lock(list);
+    if (list->tail == NULL)
+        list->head = house;
+    else
+        list->tail->next_house = (PyObject *)house;
+    list->tail = house;
+    int64_t count = atomic_fetch_add_explicit(&list->size, 1, memory_order_seq_cst) + 1;
+    otv_unlock(&list->lock);
+    return count;
+}
+
+static HouseBase *list_unlink(house_list *list)
+{
+    HouseBase *head = list->head;
+    if (head != NULL) {
+        list->head = (HouseBase *)head->next_house;
+        head->next_house = NULL;
+        if (list->head == NULL)
+            list->tail = NULL;
+        atomic_fetch_sub_explicit(&list->size, 1, memory_order_seq_cst);
+    }
+    return head;
+}
+
+/* From the head, with its reference; NULL when empty. An empty list costs a load and no lock. */
+static HouseBase *list_pop(house_list *list)
+{
+    if (list_size(list) == 0)
+        return NULL;
+    list_lock(list);
+    HouseBase *head = list_unlink(list);
+    otv_unlock(&list->lock);
+    return head;
+}
+
+/* By another thread: never waits, never takes the last one. */
+static HouseBase *list_try_steal(house_list *list)
+{
+    if (list_size(list) <= 1 || !otv_try_lock(&list->lock, current_thread_id()))
+        return NULL;
+    HouseBase *head = list->head != list->tail ? list_unlink(list) : NULL;
+    otv_unlock(&list->lock);
+    return head;
+}
+
+static int64_t queue_enqueue(HouseQueue *queue, HouseBase *house)
+{
+    if (atomic_load_explicit(&house->high_priority, memory_order_relaxed))
+        return list_append(&queue->high, house) + list_size(&queue->normal);
+    return list_append(&queue->normal, house) + list_size(&queue->high);
+}
+
+static HouseBase *queue_dequeue(HouseQueue *queue)
+{
+    HouseBase *house;
+    if (queue->high_in_a_row >= queue->ageing_limit) {
+        queue->high_in_a_row = 0;
+        if ((house = list_pop(&queue->normal)) != NULL)
+            return house;
+    }
+    if ((house = list_pop(&queue->high)) != NULL) {
+        queue->high_in_a_row++;
+        return house;
+    }
+    queue->high_in_a_row = 0;
+    return list_pop(&queue->normal);
+}
+
+static int HouseQueue_init(HouseQueue *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"ageing_limit", NULL};
+    return PyArg_ParseTupleAndKeywords(args, kwargs, "L:HouseQueue", names, &self->ageing_limit)
+        ? 0 : -1;
+}
+
+static int checked_house(PyObject *house)
+{
+    if (PyObject_TypeCheck(house, house_base_type))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "a HouseQueue holds houses, not %.80R", house);
+    return -1;
+}
+
+static PyObject *HouseQueue_enqueue(HouseQueue *self, PyObject *house)
+{
+    if (checked_house(house) < 0)
+        return NULL;
+    return PyLong_FromLongLong(queue_enqueue(self, (HouseBase *)house));
+}
+
+static inline PyObject *house_or_none(HouseBase *house)
+{
+    return house != NULL ? (PyObject *)house : Py_NewRef(Py_None);
+}
+
+static PyObject *HouseQueue_dequeue(HouseQueue *self, PyObject *Py_UNUSED(ignored))
+{
+    return house_or_none(queue_dequeue(self));
+}
+
+static PyObject *HouseQueue_try_steal(HouseQueue *self, PyObject *Py_UNUSED(ignored))
+{
+    HouseBase *house = list_try_steal(&self->high);
+    return house_or_none(house != NULL ? house : list_try_steal(&self->normal));
+}
+
+static Py_ssize_t HouseQueue_length(HouseQueue *self)
+{
+    return (Py_ssize_t)(list_size(&self->high) + list_size(&self->normal));
+}
+
+static PyObject *HouseQueue_get_high(HouseQueue *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLongLong(list_size(&self->high));
+}
+
+static PyObject *HouseQueue_get_stealable(HouseQueue *self, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(list_size(&self->high) > 1 || list_size(&self->normal) > 1);
+}
+
+static int HouseQueue_traverse(HouseQueue *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT((PyObject *)self->high.head);
+    Py_VISIT((PyObject *)self->normal.head);
+    return 0;
+}
+
+static int HouseQueue_clear(HouseQueue *self)
+{
+    HouseBase *house;
+    while ((house = list_pop(&self->high)) != NULL || (house = list_pop(&self->normal)) != NULL)
+        Py_DECREF(house);
+    return 0;
+}
+
+static void HouseQueue_dealloc(HouseQueue *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    HouseQueue_clear(self);
+    type->tp_free((PyObject *)self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef HouseQueue_methods[] = {
+    {"enqueue", (PyCFunction)HouseQueue_enqueue, METH_O,
+     "Any thread. The priority is the one that the house has now. Returns how many wait."},
+    {"dequeue", (PyCFunction)HouseQueue_dequeue, METH_NOARGS, "The owner only."},
+    {"try_steal", (PyCFunction)HouseQueue_try_steal, METH_NOARGS,
+     "A thief: one house, high before normal; None when contended or too few."},
+    {NULL},
+};
+
+static PyGetSetDef HouseQueue_getset[] = {
+    {"high", (getter)HouseQueue_get_high, NULL, "How many are of high priority.", NULL},
+    {"stealable", (getter)HouseQueue_get_stealable, NULL,
+     "Whether a thief could get something now.", NULL},
+    {NULL},
+};
+
+static PyType_Slot HouseQueue_slots[] = {
+    {Py_tp_doc, "HouseQueue(ageing_limit)\n--\n\nHigh-priority houses before normal ones."},
+    {Py_tp_init, HouseQueue_init},
+    {Py_tp_methods, HouseQueue_methods},
+    {Py_tp_getset, HouseQueue_getset},
+    {Py_sq_length, HouseQueue_length},
+    {Py_tp_traverse, HouseQueue_traverse},
+    {Py_tp_clear, HouseQueue_clear},
+    {Py_tp_dealloc, HouseQueue_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec HouseQueue_spec = {
+    "otavia_ft.lane.HouseQueue", sizeof(HouseQueue), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, HouseQueue_slots,
+};
