@@ -89,3 +89,46 @@ def in_parallel() -> Callable[..., None]:
         assert not stuck, f"{len(stuck)} of {len(threads)} threads did not end: a deadlock"
 
     return run
+
+
+class Blocking:
+    """An item whose turn blocks its worker until the test lets it go."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.release = threading.Event()
+
+    def run_turn(self, context: Any) -> None:
+        self.entered.set()
+        self.release.wait(2 * PATIENCE_S)
+
+    def bury(self, reason: Any) -> None:
+        raise AssertionError("it was to have its turn")
+
+
+@pytest.fixture
+def blocking() -> Iterator[Callable[[], Blocking]]:
+    """Make items that block a worker each; all are released at the end."""
+    made: list[Blocking] = []
+
+    def make() -> Blocking:
+        made.append(Blocking())
+        return made[-1]
+
+    yield make
+    for item in made:
+        item.release.set()
+
+
+@pytest.fixture
+def block(blocking: Callable[[], Blocking]) -> Callable[[ActorSystem], Blocking]:
+    """Block one worker of a system, from now on."""
+
+    def make(system: ActorSystem) -> Blocking:
+        item = blocking()
+        scheduler: Any = system.scheduler
+        scheduler.submit(item)
+        assert item.entered.wait(PATIENCE_S)
+        return item
+
+    return make

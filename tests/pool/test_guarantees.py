@@ -274,27 +274,6 @@ def test_many_actors_need_no_more_threads_than_there_are_workers(make_system, di
     assert threading.active_count() <= before + 3  # the workers, and the timer
 
 
-def test_a_cold_actor_is_not_starved_by_hot_ones_on_every_worker(make_system, dispatcher):
-    """Each hot actor keeps itself busy for ever. The cold one's message still gets through, many
-    times in a row."""
-    system = make_system(dispatcher=dispatcher, workers=2, throughput_budget=4)
-    over = threading.Event()
-
-    class Hot(StateActor):
-        @on(Say)
-        def say(self, message):
-            if not over.is_set():
-                for _ in range(message.word):
-                    self.address.notice(Say(1))
-
-    for _ in range(4):
-        system.build_actor(Hot).notice(Say(8))  # more than a budget: it never goes idle
-    cold = system.build_actor(Lived, [])
-    for number in range(20):
-        assert system.ask(cold, Question(number), timeout=30).result() == number
-    over.set()
-
-
 def test_stop_is_refused_inside_a_handler_and_signal_stop_is_not(make_system, dispatcher):
     system = make_system(dispatcher=dispatcher)
 
@@ -340,13 +319,6 @@ def test_stop_handles_what_is_queued_and_a_second_caller_waits_too(
 
     in_parallel(stop, stop)
     assert seen == [2000, 2000]
-
-
-def test_starting_again_starts_nothing(make_system, dispatcher):
-    system = make_system(dispatcher=dispatcher)
-    before = [thread.thread for thread in system.scheduler.threads]
-    system.scheduler.start()
-    assert [thread.thread for thread in system.scheduler.threads] == before
 
 
 def test_timers_and_sleeps_wake_their_actors(make_system, dispatcher):

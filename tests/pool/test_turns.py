@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from otavia_ft import Ask, Notice, PoisonPill, StateActor, on
+from otavia_ft import ActorStopped, Ask, Notice, PoisonPill, StateActor, TimeoutEvent, on
 from otavia_ft.atomic import HouseState, Mailbox
-from otavia_ft.context import Context
 from otavia_ft.doors import set_me
 from otavia_ft.house.house import House
 from otavia_ft.house.lifecycle import Restart
-from otavia_ft.schedule.pool import FunctionTask, PoolHouse
+from otavia_ft.message import Envelope
+from otavia_ft.schedule.pool import PoolHouse
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,16 @@ class Diary(StateActor):
     @on(Question)
     def question(self, message):
         return message.word
+
+
+class Asker:
+    """An asker that does not mind what it is told."""
+
+    def answer(self, ids, reply):
+        pass
+
+    def answer_error(self, ids, error):
+        pass
 
 
 class Turns:
@@ -290,6 +300,27 @@ def test_mail_that_comes_before_the_store_of_idle_is_found_in_the_same_turn(
     assert not system.scheduler.queue.waiting
 
 
+@pytest.mark.parametrize("box", list(Mailbox), ids=lambda box: box.name.lower())
+def test_the_look_after_idle_is_at_every_mailbox(system, turns, meddled, pages, box):
+    """At the system mailbox as at those of the user: mail in any of them is reason to reclaim."""
+    mail = {
+        Mailbox.SYSTEM: Restart(),
+        Mailbox.REPLY: (1, "an answer"),
+        Mailbox.EXCEPTION: (1, ActorStopped("an error")),
+        Mailbox.ASK: Envelope(Asker(), 1, Question("b")),
+        Mailbox.NOTICE: Say("b"),
+        Mailbox.EVENT: TimeoutEvent(1, None),
+    }
+    meddled.after_idle = lambda: meddled.put(box, mail[box])
+    meddled.notice(Say("a"))
+    before = turns.context.turns
+    turns.next()
+    assert turns.context.turns == before + 1
+    assert meddled.mail() == 0
+    assert meddled.state == HouseState.WAITING
+    assert not system.scheduler.queue.waiting
+
+
 def test_a_reclaim_does_not_renew_the_budget(system, turns, meddled, pages):
     def late():
         for number in range(5):
@@ -400,51 +431,6 @@ def test_the_start_hooks_run_in_a_turn_and_messages_wait_for_it(system, turns, p
     assert pages == ["pre_start", f"after_mount of {address.house.name}"]
     turns.next()
     assert pages[2:] == ["a"]
-
-
-def test_a_function_task_is_run_once(system, turns):
-    calls = []
-    system.scheduler.submit(FunctionTask(lambda: calls.append("called")))
-    turns.next()
-    assert calls == ["called"]
-    assert turns.take() is None
-
-
-def test_anything_with_turns_may_be_submitted_and_may_yield(system):
-    class Countdown:
-        def __init__(self, number):
-            self.number = number
-            self.workers = []
-
-        def run_turn(self, context: Context) -> None:
-            self.workers.append(context.owner.index)
-            self.number -= 1
-            if self.number:
-                context.owner.reschedule(self)
-
-        def bury(self, reason):
-            raise AssertionError("it had its turns")
-
-    item = Countdown(5)
-    system.scheduler.submit(item)
-    system.run()
-    assert item.number == 0
-    assert item.workers == [0] * 5
-
-
-def test_a_turn_that_raises_does_not_stop_the_worker(system, caplog, pages, house):
-    class Broken:
-        def run_turn(self, context):
-            raise SystemExit("enough")
-
-        def bury(self, reason):
-            raise AssertionError("it had its turn")
-
-    system.scheduler.submit(Broken())
-    house.notice(Say("a"))
-    system.run()
-    assert pages == ["a"]
-    assert "a turn of" in caplog.text
 
 
 def test_pooled_actors_sit_in_pool_houses_and_io_actors_in_pinned_ones(make_manual, pages):

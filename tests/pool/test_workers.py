@@ -1,5 +1,4 @@
-"""The pool's workers: parking and calling, blocked siblings, tiny rings, the number of workers,
-and the pool's end."""
+"""The pool's workers: parking and calling, tiny rings, their number, and the pool's end."""
 
 import itertools
 import os
@@ -34,39 +33,6 @@ class Echo(StateActor):
     @on(Say)
     def say(self, message):
         message.word()
-
-
-class Blocking:
-    """An item whose turn blocks its worker until the test lets it go."""
-
-    def __init__(self):
-        self.entered = threading.Event()
-        self.release = threading.Event()
-        self.worker = None
-
-    def run_turn(self, context):
-        self.worker = context.owner
-        self.entered.set()
-        self.release.wait(60)
-
-    def bury(self, reason):
-        raise AssertionError("it was to have its turn")
-
-
-@pytest.fixture
-def block():
-    """Submit items that block a worker each; all are released at the end."""
-    made = []
-
-    def make(system):
-        made.append(Blocking())
-        system.scheduler.submit(made[-1])
-        assert made[-1].entered.wait(30)
-        return made[-1]
-
-    yield make
-    for item in made:
-        item.release.set()
 
 
 def all_asleep(system):
@@ -167,102 +133,7 @@ class LatePush:
         return self._parker.fall_asleep()
 
 
-# ---- blocked workers
-
-
-def test_work_in_a_blocked_workers_ring_is_stolen_by_an_idle_sibling(make_system, eventually):
-    system = make_system(workers=2)
-    done = [threading.Event() for _ in range(5)]
-    blocker = Blocking()
-
-    class Loaded(FunctionTask):
-        def run_turn(self, context):
-            ring = context.owner.desk.ring
-            ring.push(blocker)  # straight into the ring, so that nobody is called before the end
-            for event in done[1:]:
-                ring.push(FunctionTask(event.set))
-            context.owner.reschedule(FunctionTask(done[0].set))
-
-    eventually(lambda: all_asleep(system))
-    system.scheduler.submit(Loaded(None))
-    try:
-        assert blocker.entered.wait(30)
-        for event in done:
-            assert event.wait(30), "it waits in the ring of a blocked worker"
-        assert system.statistics().steals >= 1
-    finally:
-        blocker.release.set()
-
-
-def test_every_thief_that_leaves_something_calls_the_next_sleeper(make_manual):
-    """Victim and thieves may all be blocked for long, so one call for three items is not enough."""
-    system = make_manual(workers=5)
-    crew = system.scheduler.crew
-    busy, *sleepers = crew.threads
-    for thread in sleepers:
-        crew.asleep.get_and_add(1)
-        assert thread.parker.fall_asleep()
-    for item in "abc":
-        busy.desk.ring.push(item)
-    busy.reschedule("d")
-    taken = []
-    for thread in sleepers:
-        assert not thread.parker.asleep, f"nobody was called after {taken}"
-        thread.parker.start_looking()
-        crew.asleep.get_and_add(-1)
-        taken.append(thread.desk.take())
-    assert sorted(taken) == ["a", "b", "c", "d"]
-
-
-def test_an_item_passed_over_for_the_global_ring_is_stolen_when_that_one_blocks(
-    make_system, eventually
-):
-    system = make_system(workers=2, global_poll_interval=1)
-    eventually(lambda: all_asleep(system))
-    blocker, done = Blocking(), threading.Event()
-
-    class Loaded(FunctionTask):
-        def run_turn(self, context):
-            context.owner.reschedule(FunctionTask(done.set))
-            # Straight into the ring, so that the sibling is not called for this one.
-            system.scheduler.queue.shared.push(blocker)
-
-    system.scheduler.submit(Loaded(None))
-    try:
-        assert blocker.entered.wait(30)
-        assert done.wait(30)
-    finally:
-        blocker.release.set()
-
-
-def test_a_pool_goes_on_while_all_workers_but_one_are_blocked(make_system, block):
-    system = make_system(workers=3)
-    address = system.build_actor(Echo)
-    block(system)
-    block(system)
-    for number in range(200):
-        assert system.ask(address, Question(number), timeout=30).result() == number
-
-
 # ---- fairness
-
-
-def test_hot_items_on_every_worker_do_not_keep_the_global_ring_waiting(make_manual):
-    """Two workers, each with an item that always yields, and one cold item in the global ring: it
-    waits for at most 61 takes of each."""
-    system = make_manual(workers=2)
-    desks = system.scheduler.queue.desks
-    for desk in desks:
-        desk.push(f"hot {desk.ring.index}")
-    system.scheduler.queue.shared.push("cold")
-    for rounds in range(1, 62):
-        for desk in desks:
-            item = desk.take()
-            if item == "cold":
-                assert rounds <= 61
-                return
-            desk.push(item)
-    pytest.fail("the cold item was never taken")
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
