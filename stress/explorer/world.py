@@ -221,8 +221,7 @@ class World:
         try:
             t.body()
         except Abandon:
-            if self._ending:
-                return  # not done: the verdict wants to know who was stuck
+            pass
         except Violation as found:
             self.fail(found)
         except (AssertionError, InvariantError) as error:
@@ -231,7 +230,9 @@ class World:
         except Exception as error:
             t.error = error
             self.fail(Violation("exception", f"{t.name} died of {type(error).__name__}: {error}"))
-        t.done = True
+        # One that was abandoned is not done, and the verdict wants to know who was stuck; not even
+        # if it catches everything, as the runtime's threads do, and comes to a quiet end.
+        t.done = not self._ending
 
     def _end(self) -> None:
         self._ending = True

@@ -117,9 +117,7 @@ def _steps(text: str, states: Sequence[str]) -> list[str]:
     ):
         if _SHARED.match(statement):
             # SPIN numbers the names of an mtype from its end, and prints some as numbers.
-            told = re.sub(
-                r"(state ?==? ?)(\d+)", lambda m: m[1] + states[-int(m[2])], statement
-            )
+            told = re.sub(r"(state ?==? ?)(\d+)", lambda m: m[1] + states[-int(m[2])], statement)
             lines.append(f"{name} {process}".ljust(14) + told)
     return lines
 

@@ -45,6 +45,9 @@ class StealComplete(HouseScenario):
 
     def finish(self) -> None:
         self.expect_once([["first"], self.late], self.handled[0])
+        owner = self.workers[0].manager
+        kept = [house.id for house in self.houses if house.scheduler is not owner]
+        assert not kept, f"houses {kept} have not gone back to their owner"
         for handled in self.handled[1:]:
             self.expect_once([["first"]], handled)
 

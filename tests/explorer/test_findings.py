@@ -7,6 +7,7 @@ import pytest
 KINDS = {
     "planted-lost-update": "invariant",
     "planted-deadlock": "deadlock",
+    "planted-stubborn": "deadlock",
     "planted-livelock": "livelock",
     "planted-endless": "livelock",
     "planted-lost-wake-up": "lost wake-up",
