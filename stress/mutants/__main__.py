@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--seconds", type=float, default=20.0, metavar="S", help="for each engine and mutant (20)")
     add("--seed", type=int, default=1, help="of the parallel engine's first case (1)")
     add("--engine", choices=("both", "parallel", "explorer", "faster"), default="both",
-        help="faster: the explorer where a scenario is named, else real threads (both)")  # fmt: skip
+        help="faster: the explorer where a scenario is named, else threads (both)")  # fmt: skip
     add("--jobs", type=int, default=os.process_cpu_count() or 1, metavar="N",
         help="children at a time (as many as cores)")  # fmt: skip
     options = parser.parse_args(argv)
@@ -64,10 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [known[name] for name in options.names] or list(known.values())
     if options.list:
         for mutant in chosen:
-            print(f"{mutant.name:24}{mutant.breaks}")
+            print(f"{mutant.name:28}{mutant.breaks}")
         return 0
     survivors = []
-    print(f"{'mutant':24}{'parallel engine':52}explorer")
+    print(f"{'mutant':28}{'parallel engine':52}explorer")
     for mutant in chosen:
         by_threads = by_search = None
         engines = _engines(mutant, options.engine)
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "explorer" in engines:
             by_search = _explorer(mutant, options.seconds)
         columns = [text if text is not None else "-" for text in (by_threads, by_search)]
-        print(f"{mutant.name:24}{columns[0]:52}{columns[1]}", flush=True)
+        print(f"{mutant.name:28}{columns[0]:52}{columns[1]}", flush=True)
         if not any(text and text.startswith("caught") for text in (by_threads, by_search)):
             survivors.append(mutant.name)
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants caught", end="")

@@ -130,30 +130,46 @@ MUTANTS = (
         scenario="signal-stop",
     ),
     Mutant(
-        "timer-not-told",
-        breaks="the timer's thread sleeps on when a timer comes that is due earlier",
-        patches=_by(
-            TIMER,
-            """\
-        if first:
-            self.wake()
+        "timer-looks-first",
+        breaks="the timer's thread looks when the next one is due, and clears its flag after that",
+        patches={
+            TIMER: [
+                (
+                    """\
+            self._parker.start_looking()
+            self._timer.fire_due()
+            wait = self._timer.next_due()
 """,
-            """\
-        if first and len(self) == 1:
-            self.wake()
+                    """\
+            self._timer.fire_due()
+            wait = self._timer.next_due()
+            self._parker.start_looking()
 """,
-        ),
-        workload="timers",
+                )
+            ]
+        },
+        scenario="timer-sleep",
     ),
     Mutant(
-        "periodic-survives-cancel",
-        breaks="cancel takes a periodic timer out, but not one that is just firing",
+        "periodic-put-back-late",
+        breaks="a periodic timer that fires is put back after the lock was given up",
         patches=_by(
             TIMER,
-            "            task.period = None  # also ends a periodic one that is firing right now\n",
-            "",
+            """\
+                period = task.period
+                if period is not None:
+                    missed = max(0, math.floor((self._clock() - task.due) / period))
+                    self._put_in(task, task.due + (missed + 1) * period)
+            return tasks
+""",
+            """\
+        for task in tasks:
+            if task.period is not None:
+                self._add(task, task.due + task.period)
+        return tasks
+""",
         ),
-        workload="timers",
+        scenario="timer-cancel-periodic",
     ),
     Mutant(
         "pool-without-affinity",

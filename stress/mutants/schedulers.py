@@ -181,6 +181,7 @@ MUTANTS = (
 """,
         ),
         workload="count",
+        scenario="desk-full",
     ),
     Mutant(
         "unlock-before-unlink",
@@ -299,7 +300,6 @@ MUTANTS = (
             "self._slots = slots = slots[head:] + slots[:head] + [None] * count\n",
             "self._slots = slots = slots + [None] * count\n",
         ),
-        workload="count",
         scenario="global-ring-linear",
     ),
 )

@@ -85,13 +85,13 @@ class HouseScenario(Scenario):
         self.thread(f"worker{worker.index}", worker.run, daemon=daemon)
 
     def label_words(self) -> None:
+        for house in self.houses:  # first: a queue would call it by its place there
+            label(house, f"h{house.id}")
         for worker in self.workers:
             name, manager = f"w{worker.index}", worker.manager
             for kind in ("business", "channels", "mounting"):
                 label(getattr(manager, kind), f"{name}.{kind}")
             label(worker, name)
-        for house in self.houses:
-            label(house, f"h{house.id}")
         super().label_words()
 
     def new_house(self, worker: int = 0, mounted: bool = True, kind: Any = None) -> Any:

@@ -110,3 +110,29 @@ class GlobalRingLinear(Scenario):
         while (item := self.ring.pop()) is not None:
             left.append(item)
         assert len(left) == self.pushers, f"{left} are left"
+
+
+@scenario("desk-full")
+class DeskFull(Scenario):
+    """A worker yields more than its ring has room for, a sibling takes: nothing is lost."""
+
+    runtime = ("otavia_ft.schedule.rings",)
+
+    def setup(self) -> None:
+        self.queue = self.rt.rings.ReadyQueue(2, 1, 1, 2, lambda: None)
+        self.taken: list[list[Any]] = [[], []]
+        self.thread("worker0", self.work, 0, ("a", "b"), 2)
+        self.thread("worker1", self.work, 1, (), 1)
+
+    def work(self, i: int, items: tuple[str, ...], takes: int) -> None:
+        desk = self.queue.desks[i]
+        for item in items:
+            desk.push(item)
+        for _ in range(takes):
+            self.taken[i].append(desk.take())
+
+    def finish(self) -> None:
+        got = [item for taken in self.taken for item in taken if item is not None]
+        while (item := self.queue.pop_any()) is not None:
+            got.append(item)
+        assert sorted(got) == ["a", "b"], f"a and b were put in, {got} came out"

@@ -38,8 +38,22 @@ for result in results:
 answer([
     [result.violation is None for result in results],
     [result.complete for result in results if result.mode != "pct"],
+    [str(result) for result in results],
 ])
 """
+
+
+@pytest.fixture
+def search(ask, record_property):
+    """Search a scenario; what was searched is shown at the end of the test run."""
+
+    def run(name, model, schedules):
+        clean, complete, told = ask(EXPLORE, name, model, schedules)
+        for line in told:
+            record_property("explored", line)
+        return clean, complete
+
+    return run
 
 
 def test_the_scenarios_tested_here_are_those_that_the_command_knows(ask):
@@ -48,15 +62,15 @@ def test_the_scenarios_tested_here_are_those_that_the_command_knows(ask):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_found_under_sequential_consistency(ask, name):
-    clean, complete = ask(EXPLORE, name, "sc", "300" if name in PARTLY else "3000")
+def test_nothing_is_found_under_sequential_consistency(search, name):
+    clean, complete = search(name, "sc", "300" if name in PARTLY else "3000")
     assert all(clean)
     assert complete[-1]  # to the end, or to the end of what the bound allows
     assert len(complete) == (2 if name in PARTLY else 1)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_found_with_store_buffers(ask, name):
-    clean, complete = ask(EXPLORE, name, "tso", "300" if name in PARTLY else "3000")
+def test_nothing_is_found_with_store_buffers(search, name):
+    clean, complete = search(name, "tso", "300" if name in PARTLY else "3000")
     assert all(clean)
     assert complete == [name not in PARTLY]

@@ -42,14 +42,14 @@ from stress import mutants
 from stress.mutants import Mutant, __main__
 
 # A change that breaks nothing.
-mutants_ = {"harmless": Mutant("harmless", breaks="nothing", scenario="park-wake",
-                               patches={"otavia_ft.parking": [("AWAKE, ASLEEP, NOTIFIED = 0, 1, 2",
-                                                               "AWAKE, ASLEEP, NOTIFIED = 4, 5, 6")]})}
-__main__.mutants = lambda: mutants_
+patch = ("AWAKE, ASLEEP, NOTIFIED = 0, 1, 2", "AWAKE, ASLEEP, NOTIFIED = 4, 5, 6")
+harmless = Mutant("harmless", breaks="nothing", scenario="park-wake",
+                  patches={"otavia_ft.parking": [patch]})
+__main__.mutants = lambda: {"harmless": harmless}
 __main__._EXPLORE = __main__._EXPLORE.replace(
     "mutant, seconds = mutants()[sys.argv[1]]",
     "from stress.mutants import Mutant\\n"
-    f"mutant, seconds = {mutants_['harmless']!r}")
+    f"mutant, seconds = {harmless!r}")
 said = io.StringIO()
 with contextlib.redirect_stdout(said):
     status = __main__.main(["harmless", "--engine", "explorer", "--seconds", "2"])
