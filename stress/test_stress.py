@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = float(os.environ.get("OTAVIA_FT_STRESS_SECONDS", "60"))
 WORKLOADS = ["asks", "barrier", "batch", "bounded", "churn", "count", "mount", "parts", "priority",
-             "restart", "shutdown", "stealing", "stop", "timers", "tokens"]  # fmt: skip
+             "restart", "shutdown", "stacks", "stealing", "stop", "timers", "tokens"]  # fmt: skip
 
 
 @pytest.mark.stress

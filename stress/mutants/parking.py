@@ -177,4 +177,21 @@ MUTANTS = (
         patches=_by(POOL, "        if used.pool is self and len(", "        if len("),
         workload="parts",
     ),
+    Mutant(
+        "pool-keeps-what-is-used",
+        breaks="a stack goes back to its pool when its handler suspends, not when it ends",
+        patches={
+            "otavia_ft.house.engine": [
+                (
+                    "            _switch_state(house, stack, result)\n",
+                    """\
+            _switch_state(house, stack, result)
+            if stack.pool is not None:
+                stack.pool._idle.append(stack)
+""",
+                )
+            ]
+        },
+        workload="stacks",
+    ),
 )
