@@ -14,7 +14,6 @@ class StealComplete(HouseScenario):
 
     sizes: ClassVar = {"houses_": 2, "messages": 1}
     least: ClassVar = {"houses_": 2}
-    bound = 1  # with two there are too many states for every day
 
     def setup(self) -> None:
         self.stage(workers=2)

@@ -342,7 +342,8 @@ def test_the_table_of_a_deadlock_shows_who_took_what_the_other_waits_for(run_chi
 
 @pytest.mark.parametrize(
     "arguments",
-    [["no-such"], ["--mutant", "no-such"], ["--mutant", "lost-barrier"], ["--bound", "1", "--mode", "pct"], ["--replay", "x"], ["--size", "threads"],
+    [["no-such"], ["--mutant", "no-such"], ["--mutant", "lost-barrier"],
+     ["--bound", "1", "--mode", "pct"], ["--replay", "x"], ["--size", "threads"],
      ["park-wake", "--replay", "nonsense"]],
     ids=["name", "mutant", "mutant-without-scenario", "bound", "replay", "size", "token"],
 )  # fmt: skip
