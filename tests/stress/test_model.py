@@ -30,7 +30,7 @@ def text_of(name):
 # The lists of the package, read as text: `stress` is not on the path of the test's own process.
 PACKAGE = text_of("__init__.py")
 SIZES = re.findall(r'\("(parking|house)", (\{.*?\})\)', PACKAGE.partition("LARGE: ")[0])
-BUGS = re.findall(r'Bug\(\s*"(\w+)", "(BUG_\w+)"', PACKAGE)
+BUGS = re.findall(r'Bug\(\s*"(\w+)",\s*"(BUG_\w+)"', PACKAGE)
 
 CHECK = """
 import json

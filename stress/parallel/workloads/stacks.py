@@ -103,7 +103,8 @@ class Stacks(Workload):
     @classmethod
     def settings(cls, drawn: dict[str, Any]) -> dict[str, Any]:
         return {"pooling": True, "pool_max_size": drawn["batch_limit"] % 4, "stealing": True,
-                "steal_floor": 0, "steal_aggression": 1, "workers": max(2, drawn["workers"])}  # fmt: skip
+                "steal_floor": 0, "steal_aggression": 1,
+                "workers": max(2, drawn["workers"])}  # fmt: skip
 
     def build(self, system: Any) -> None:
         rng = self.rng
