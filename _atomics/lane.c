@@ -62,6 +62,20 @@ static int settled(HouseBase *house);
 
 /* ---- sending: any thread ------------------------------------------------------------------- */
 
+/* HouseManager.wake_owner. The owner itself need not be woken; for others it is Parker.wake, an
+ * exchange for the reason given there. */
+static int seat_wake_owner(SeatBase *seat)
+{
+    if (this_seat != (PyObject *)seat
+        && otv_get_and_set(cell_of(seat->flag), NOTIFIED) == ASLEEP
+        && call_and_drop(call_method(seat, "ring", NULL)) < 0)
+        return -1;
+    /* Pairs with close(): either it sees what was just queued, or we see that it is closed. */
+    if (otv_load_ordered(cell_of(seat->closed)))
+        return call_and_drop(call_method(seat, "bury", NULL));
+    return 0;
+}
+
 /* HouseManager.ready: queue the house, call a thief if there is much, wake the owner. */
 static int seat_ready(SeatBase *seat, HouseBase *house)
 {
@@ -73,14 +87,7 @@ static int seat_ready(SeatBase *seat, HouseBase *house)
     if (waiting > seat->steal_floor && otv_get_and_add(cell_of(seat->asleep), 0, &wrapped) > 0
         && call_and_drop(call_method(seat, "call_thief", NULL)) < 0)
         return -1;
-    /* The owner itself need not be woken. For others: Parker.wake, an exchange for its reason. */
-    if (this_seat != (PyObject *)seat
-        && otv_get_and_set(cell_of(seat->flag), NOTIFIED) == ASLEEP
-        && call_and_drop(call_method(seat, "ring", NULL)) < 0)
-        return -1;
-    if (otv_load_ordered(cell_of(seat->closed)))
-        return call_and_drop(call_method(seat, "bury", NULL));
-    return 0;
+    return seat_wake_owner(seat);
 }
 
 static inline int ready_if(int won, HouseBase *house)
@@ -645,6 +652,15 @@ static PyObject *SeatBase_ready(SeatBase *self, PyObject *house)
     Py_RETURN_NONE;
 }
 
+static PyObject *SeatBase_wake_owner(SeatBase *self, PyObject *Py_UNUSED(ignored))
+{
+    if (self->business == NULL)
+        return PyErr_Format(PyExc_RuntimeError, "this seat has no queue: furnish it first");
+    if (seat_wake_owner(self) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- the types ----------------------------------------------------------------------------- */
 
 OTV_OBJECT(PlanBase, handlers, handlers)
@@ -706,6 +722,8 @@ static PyMethodDef SeatBase_methods[] = {
      "high_events): what the native lane needs of a manager."},
     {"ready", (PyCFunction)SeatBase_ready, METH_O,
      "Queue a house that has become READY; wake its owner, and a thief if there is much."},
+    {"wake_owner", (PyCFunction)SeatBase_wake_owner, METH_NOARGS,
+     "Something was queued: end the owner's sleep, unless this is the owner."},
     {"run_state_actors", FASTCALL(SeatBase_run_state_actors), METH_FASTCALL,
      "run_state_actors(context, deadline): until there are none or time is up; how many ran."},
     {NULL},
@@ -763,8 +781,8 @@ static PyType_Spec AddressBase_spec = {
 static PyObject *HouseBase_settle(HouseBase *self, PyObject *args)
 {
     PyObject *actor, *plan, *seat, *promises;
-    if (!PyArg_ParseTuple(args, "OO!O!O!:settle", &actor, plan_base_type, &plan, seat_base_type,
-                          &seat, dispatcher_type, &promises))
+    if (!PyArg_ParseTuple(args, "OO!O!O!L:settle", &actor, plan_base_type, &plan, seat_base_type,
+                          &seat, dispatcher_type, &promises, &self->id))
         return NULL;
     put_field(&self->actor, Py_NewRef(actor));
     put_field(&self->plan, Py_NewRef(plan));
@@ -870,7 +888,7 @@ static int HouseBase_set_high_priority(HouseBase *self, PyObject *value, void *P
 }
 
 static PyMethodDef HouseBase_methods[] = {
-    {"settle", (PyCFunction)HouseBase_settle, METH_VARARGS, "settle(actor, plan, scheduler, promises)"},
+    {"settle", (PyCFunction)HouseBase_settle, METH_VARARGS, "settle(actor, plan, scheduler, promises, id)"},
     {"notice", (PyCFunction)HouseBase_notice, METH_O, "Deliver a notice. Any thread."},
     {"ask", (PyCFunction)HouseBase_ask, METH_O, "Deliver an ask's envelope. Any thread."},
     {"answer", FASTCALL(HouseBase_answer), METH_FASTCALL,
@@ -887,7 +905,9 @@ static PyMemberDef HouseBase_members[] = {
     OBJECT(HouseBase, channel_futures), OBJECT(HouseBase, promises), OBJECT(HouseBase, next_house),
     {"plan", T_OBJECT, offsetof(HouseBase, plan), READONLY, NULL},
     {"scheduler", T_OBJECT, offsetof(HouseBase, scheduler), READONLY, NULL},
-    NUMBER(HouseBase, next_id), TRUTH(HouseBase, plain),
+    OBJECT(HouseBase, channel_promises), OBJECT(HouseBase, timers), OBJECT(HouseBase, family),
+    NUMBER(HouseBase, id), NUMBER(HouseBase, next_id), TRUTH(HouseBase, load_balanced),
+    TRUTH(HouseBase, plain),
     {NULL},
 };
 

@@ -17,11 +17,16 @@ typedef struct { /* house/house.py */
     PyObject *barrier;
     PyObject *stop_reason;
     PyObject *channel_futures;
+    PyObject *channel_promises;
+    PyObject *timers;
+    PyObject *family;
     PyObject *promises;   /* FutureDispatcher */
     PyObject *next_house; /* owned by whoever owns this house's place in a queue */
+    long long id;
     long long next_id;
     _Atomic char high_priority; /* any thread that delivers may raise it */
-    char plain;                 /* its mail is in its own mailboxes, and goes the ordinary way */
+    char load_balanced;
+    char plain; /* its mail is in its own mailboxes, and goes the ordinary way */
 } HouseBase;
 
 typedef struct { /* actor/plan.py */

@@ -22,17 +22,18 @@ _LONGEST_MS = 2**31 - 1  # what poll can wait at once; whoever waits longer look
 class Bell:
     """A sticky, level-triggered file descriptor: an eventfd, or a socket pair where there is none.
 
-    A selector watches `fileno()` among its channels; a thread without channels uses `wait`.
+    A selector watches `fileno()` among its channels; a thread without channels uses `wait`. The
+    descriptor blocks, so that a wait without a limit is one system call: the read that also
+    silences the bell. A ring cannot block: nobody rings 2**64 times, and of many wakers one rings.
     """
 
     __slots__ = ("_poll", "_read", "_write")
 
     def __init__(self) -> None:
         if hasattr(os, "eventfd"):
-            self._read = self._write = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._read = self._write = os.eventfd(0, os.EFD_CLOEXEC)
         else:
             reader, writer = socket.socketpair()
-            reader.setblocking(False)
             writer.setblocking(False)
             self._read, self._write = reader.detach(), writer.detach()
         # Not select.select: that refuses file descriptors from 1024 up.
@@ -50,14 +51,14 @@ class Bell:
             pass  # the bell is full, that is: it rings already
 
     def silence(self) -> None:
-        """Forget all rings. The owner only, once awake."""
-        try:
-            os.read(self._read, 8)
-        except BlockingIOError:
-            pass
+        """Forget all rings. The owner only, and only when it rings: otherwise it would wait."""
+        os.read(self._read, 4096)  # a socket pair may hold several rings
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until it rings (True) or `timeout` seconds have passed (False)."""
+        if timeout is None:
+            self.silence()
+            return True
         ready = self._poll.poll(
             None if timeout is None else min(math.ceil(timeout * 1000), _LONGEST_MS)
         )

@@ -76,22 +76,24 @@ class Context(ContextBase):
 
     def use_pools(self, max_size: int, debug: bool) -> None:
         """From now on take stacks from this thread's pools."""
+        mine: dict[type[Stack], ThreadPool[Any]] = {}
 
         def pool[T: Stack](kind: type[T]) -> ThreadPool[T]:
-            made = ThreadPool(kind, max_size, debug)
+            made = mine[kind] = ThreadPool(kind, max_size, debug)
             self.pools += (made,)
             return made
+
+        def recycle(stack: Stack) -> None:
+            # To this thread's pool, whoever made it: a house that was stolen ends its stacks here,
+            # and another thread's pool is not ours to touch. The pool drops what is not its own.
+            if stack.pool is not None:
+                mine[type(stack)].recycle(stack)
 
         self.new_notice_stack = pool(NoticeStack).get
         self.new_ask_stack = pool(AskStack).get
         self.new_batch_notice_stack = pool(BatchNoticeStack).get
         self.new_batch_ask_stack = pool(BatchAskStack).get
-        self.recycle = _recycle
-
-
-def _recycle(stack: Stack) -> None:
-    if stack.pool is not None:
-        stack.pool.recycle(stack)
+        self.recycle = recycle
 
 
 def bare_stack(context: Context) -> Stack:

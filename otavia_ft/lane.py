@@ -48,7 +48,11 @@ if TYPE_CHECKING or not NATIVE_LANE:
             "actor",
             "barrier",
             "channel_futures",
+            "channel_promises",
+            "family",
             "high_priority",
+            "id",
+            "load_balanced",
             "next_house",
             "next_id",
             "plain",
@@ -56,6 +60,7 @@ if TYPE_CHECKING or not NATIVE_LANE:
             "promises",
             "scheduler",
             "stop_reason",
+            "timers",
         )
 
         actor: Any
@@ -63,17 +68,24 @@ if TYPE_CHECKING or not NATIVE_LANE:
         scheduler: Any
         promises: Any
 
-        def settle(self, actor: Any, plan: Any, scheduler: Any, promises: Any) -> None:
+        def settle(
+            self, actor: Any, plan: Any, scheduler: Any, promises: Any, number: int, /
+        ) -> None:
             self.actor = actor
             self.plan = plan
             self.scheduler = scheduler
             self.barrier: Any = None
             self.stop_reason: Any = None
             self.channel_futures: Any = None
+            self.channel_promises: Any = None
+            self.timers: Any = None
+            self.family: Any = None
             self.promises = promises
             self.next_house: Any = None
+            self.id = number
             self.next_id = 0
             self.high_priority = False
+            self.load_balanced = False
             self.plain = True  # its mail is in its own mailboxes, and goes the ordinary way
 
     class PlanBase:

@@ -133,6 +133,10 @@ class ActorSystem:
         One gives an ActorAddress. As many as there are workers puts one on each thread
         (load-balanced), any other number spreads them; both give a RobinAddress.
         """
+        if type(num) is int and num == 1:
+            house = self.make_house(factory, args, kwargs)
+            house.scheduler.mount(house)
+            return ActorAddress(house)
         if isinstance(num, bool) or not isinstance(num, int) or num < 1:
             raise ValueError(f"num={num!r}: build at least one actor")
         if not self._shutdown.running:
@@ -142,7 +146,7 @@ class ActorSystem:
             raise TypeError(f"{factory!r} made the same actor twice: each needs one of its own")
         seats = self.scheduler.place(num, actors[0].has_channels)
         # Under the pool scheduler all seats are one, and no actor is nearer than another.
-        balanced = num > 1 and num == self.scheduler.workers and seats[0] is not seats[1]
+        balanced = num == self.scheduler.workers and seats[0] is not seats[1]
         houses = []
         for actor, seat in zip(actors, seats, strict=True):
             house = house_for(actor, seat, self._ids.get_and_add(1) + 1)
@@ -150,16 +154,16 @@ class ActorSystem:
             houses.append(house)
         for house in houses:
             house.scheduler.mount(house)
-        return ActorAddress(houses[0]) if num == 1 else RobinAddress(houses, balanced)
+        return RobinAddress(houses, balanced)
 
     def make_house(
         self, factory: Callable[..., AbstractActor], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> House:
-        """A house for one actor, not mounted yet: its parent has to enter it first."""
+        """A house for one actor, not mounted yet: a parent has to enter it first."""
         if not self._shutdown.running:
             raise SystemStopped(f"{self.name} is stopping and builds no more actors")
         actor = _made(factory, args, kwargs)
-        (seat,) = self.scheduler.place(1, actor.has_channels)
+        seat = self.scheduler.seat(actor.has_channels)
         return house_for(actor, seat, self._ids.get_and_add(1) + 1)
 
     @overload

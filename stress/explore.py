@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from stress.explorer.engine import Result, Runner, explore
+from stress.explorer.loading import Runtime, load_runtime
 from stress.explorer.replay import TokenError, minimise, read_token, replay, token
 from stress.explorer.scenario import Scenario, scenarios
 from stress.explorer.table import table
+from stress.mutants import Mutant, mutants
 
 __all__ = ["main", "suitable"]
 
@@ -47,6 +49,8 @@ def arguments() -> argparse.ArgumentParser:
     )
     add("--size", action="append", default=[], metavar="NAME=N", help="change a scenario's size")
     add("--replay", metavar="TOKEN", help="run the one schedule that a finding has printed")
+    add("--mutant", metavar="NAME", help="plant this bug and search the scenario that shows it: "
+        "see ./ft mutants --list")  # fmt: skip
     return parser
 
 
@@ -77,30 +81,53 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no scenario {', '.join(unknown)}; --list says which there are")
     if options.bound is not None and options.mode not in (None, "dfs"):
         parser.error("--bound goes with --mode dfs")
+    mutant = _mutant(parser, options) if options.mutant is not None else None
     if options.replay is not None:
         if len(options.names) != 1:
             parser.error("--replay wants the name of one scenario")
-        return _replay(known[options.names[0]], options.replay)
+        return _replay(known[options.names[0]], options.replay, mutant)
     chosen = {name: known[name] for name in options.names} or known
     sizes = _sizes(parser, options.size, chosen)
+    if mutant is not None:
+        sizes = {**mutant.sizes, **sizes}
     found = 0
     started = time.monotonic()
     schedules = steps = 0
     with _display() as progress:
         for cls in chosen.values():
             mine = {size: n for size, n in sizes.items() if size in cls.sizes}
-            for result in _search(cls, options, mine, progress):
+            runtime = None if mutant is None else mutated(cls, mutant)
+            for result in _search(cls, options, mine, progress, runtime):
                 print(result)
                 schedules += result.schedules
                 steps += result.steps
                 if result.violation is not None:
                     found += 1
-                    print(explain(cls, result))
+                    print(explain(cls, result, runtime, options.mutant))
                     break
     seconds = time.monotonic() - started
     print(f"{len(chosen)} scenarios, {found} with a finding; {schedules} schedules, {steps} steps "
           f"in {seconds:.1f} s, {schedules / seconds:.0f} schedules a second")  # fmt: skip
     return 1 if found else 0
+
+
+def _mutant(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Mutant:
+    """The mutant asked for; fills in its scenario and its memory model."""
+    mutant = mutants().get(options.mutant)
+    if mutant is None:
+        parser.error(f"no mutant {options.mutant}; ./ft mutants --list says which there are")
+    if not options.names:
+        if mutant.scenario is None:
+            parser.error(f"no scenario shows {mutant.name}; try ./ft stress --mutant {mutant.name}")
+        options.names.append(mutant.scenario)
+    options.tso = options.tso or mutant.model == "tso"
+    return mutant
+
+
+def mutated(cls: type[Scenario], mutant: Mutant) -> Runtime:
+    """A copy of the runtime with the bug in it."""
+    changes = mutant.doors() if mutant.doors is not None else None
+    return load_runtime(*cls.runtime, patches=mutant.patches, changes=changes)
 
 
 def _sizes(
@@ -118,9 +145,14 @@ def _sizes(
 
 
 def _search(
-    cls: type[Scenario], options: argparse.Namespace, sizes: dict[str, int], progress: Progress
+    cls: type[Scenario],
+    options: argparse.Namespace,
+    sizes: dict[str, int],
+    progress: Progress,
+    runtime: Runtime | None,
 ) -> Iterator[Result]:
     common = {
+        "runtime": runtime,
         "model": "tso" if options.tso else "sc",
         "sizes": sizes,
         "seed": options.seed,
@@ -171,9 +203,15 @@ def suitable(
 # ---- findings -----------------------------------------------------------------------------------
 
 
-def explain(cls: type[Scenario], result: Result) -> str:
+def explain(
+    cls: type[Scenario],
+    result: Result,
+    runtime: Runtime | None = None,
+    mutant: str | None = None,
+) -> str:
     """The smallest form of a finding that is found quickly, as a table and as a token."""
-    runner, actions = shrink(cls, result)
+    runner, actions = shrink(cls, result, runtime)
+    planted = "" if mutant is None else f" --mutant {mutant}"
     world = replay(runner, actions)
     sizes = ", ".join(f"{name}={n}" for name, n in runner.sizes.items())
     return "\n".join(
@@ -181,30 +219,34 @@ def explain(cls: type[Scenario], result: Result) -> str:
             "",
             table(world, shutil.get_terminal_size((120, 24)).columns),
             *([f"sizes: {sizes}"] if sizes else []),
-            f"again: ./ft explore {cls.name} --replay {token(runner, actions)}",
+            f"again: ./ft explore {cls.name}{planted} --replay {token(runner, actions)}",
             "",
         ]
     )
 
 
-def shrink(cls: type[Scenario], result: Result) -> tuple[Runner, list[int]]:
+def shrink(
+    cls: type[Scenario], result: Result, runtime: Runtime | None = None
+) -> tuple[Runner, list[int]]:
     """Smaller sizes that fail in the same way, then fewer switches."""
     assert result.violation is not None
     kind, sizes, schedule = result.violation.kind, dict(result.sizes), result.schedule
     for name in cls.sizes:
         while sizes[name] > cls.least.get(name, 1):
             smaller = {**sizes, name: sizes[name] - 1}
-            again = explore(cls, "bound", bound=2, model=result.model, sizes=smaller, seconds=3)
+            again = explore(cls, "bound", bound=2, model=result.model, sizes=smaller, seconds=3,
+                            runtime=runtime)  # fmt: skip
             if again.violation is None or again.violation.kind != kind:
                 break
             sizes, schedule = smaller, again.schedule
-    runner = Runner(cls, model=result.model, sizes=sizes)
+    runner = Runner(cls, model=result.model, sizes=sizes, runtime=runtime)
     return runner, minimise(runner, schedule)
 
 
-def _replay(cls: type[Scenario], text: str) -> int:
+def _replay(cls: type[Scenario], text: str, mutant: Mutant | None) -> int:
+    runtime = None if mutant is None else mutated(cls, mutant)
     try:
-        runner, actions = read_token(cls, text)
+        runner, actions = read_token(cls, text, runtime)
     except TokenError as error:
         print(f"explore: {error}", file=sys.stderr)
         return 2

@@ -35,6 +35,21 @@ def clean_environment() -> dict[str, str]:
     }
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What the explorer's tests have searched: numbers that a pass alone does not tell."""
+    lines = [
+        line
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.getreports(outcome)
+        for name, line in getattr(report, "user_properties", ())
+        if name == "explored"
+    ]
+    if lines:
+        terminalreporter.section("explored")
+        for line in sorted(lines):
+            terminalreporter.write_line(line)
+
+
 @pytest.fixture
 def root() -> Path:
     """The top of the checkout."""

@@ -23,12 +23,11 @@ the usual one. No call is made under the lock, for the reason given in schedule/
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from otavia_ft.doors import AtomicInt, Condition, Mailbox, SpinLock, me
+from otavia_ft.doors import AtomicInt, Condition, Mailbox, SpinLock, me, now
 from otavia_ft.errors import ConfigError, MailboxFull
 from otavia_ft.house.house import House
 
@@ -197,13 +196,13 @@ class BoundedHouse(House):
                 "its mailbox is full, and Overflow.BLOCK lets only threads outside the system "
                 "wait: an ActorThread that waits could be the one that has to make room"
             )
-        deadline = time.monotonic() + self._patience
+        deadline = now() + self._patience
         # Announced first, tried second; the runner takes first and looks for waiters second.
         self._waiters.get_and_add(1)
         try:
             with self._room:
                 while not shelf.put(node):
-                    left = deadline - time.monotonic()
+                    left = deadline - now()
                     if left <= 0:
                         return f"its mailbox was full for {self._patience} s"
                     self._room.wait(left)
@@ -278,7 +277,10 @@ _bounded: dict[type[House], type[House]] = {House: BoundedHouse}
 def house_for(actor: AbstractActor, scheduler: Scheduler, id: int) -> House:  # noqa: A002
     """The house for a new actor: the scheduler's own kind, bounded if the actor wants that."""
     kind = scheduler.house_type
-    if bounds(actor, scheduler.system.config)[0]:
+    config = scheduler.system.config
+    if actor.mailbox_capacity is None and actor.overflow is None and not config.mailbox_capacity:
+        return kind(actor, scheduler, id)
+    if bounds(actor, config)[0]:
         if kind not in _bounded:
             made = type(f"Bounded{kind.__name__}", (BoundedHouse, kind), {"__slots__": ()})
             _bounded.setdefault(kind, made)

@@ -182,7 +182,7 @@ def _tombstone(entry: _Watch) -> tuple[ActorAddress, OtaviaError]:
     from otavia_ft.actor.base import StateActor  # a stone needs some body; only its class is read
 
     house = entry.scheduler.house_type(StateActor(), entry.scheduler, entry.key[1])
-    house.settle(None, entry.plan, entry.scheduler, house.promises)
+    house.settle(None, entry.plan, entry.scheduler, house.promises, house.id)
     house.stop_reason = reason = ActorStopped(
         f"{house.name} is gone: nobody had its address any more"
     )

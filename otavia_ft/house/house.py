@@ -70,7 +70,7 @@ class Scheduler(Protocol):
 class House(HouseBase):
     """One actor's seat: the contract between senders, the scheduler and the actor."""
 
-    __slots__ = ("__weakref__", "channel_promises", "family", "id", "load_balanced", "timers")
+    __slots__ = ("__weakref__",)
 
     actor: AbstractActor | None
     scheduler: Scheduler
@@ -78,15 +78,11 @@ class House(HouseBase):
     barrier: Stack | None
     promises: FutureDispatcher
     channel_futures: list[ChannelPromise[Any]] | None
+    channel_promises: set[ChannelPromise[Any]] | None
     stop_reason: OtaviaError | None
 
     def __init__(self, actor: AbstractActor, scheduler: Scheduler, id: int) -> None:  # noqa: A002
-        self.settle(actor, type(actor).plan, scheduler, NOBODY)
-        self.id = id
-        self.load_balanced = False
-        self.channel_promises: set[ChannelPromise[Any]] | None = None
-        self.timers: Any = None
-        self.family: Any = None
+        self.settle(actor, type(actor).plan, scheduler, NOBODY, id)
 
     # ---- delivery: any thread
 

@@ -34,9 +34,11 @@ class HouseManager(SeatBase):
         self.system = system
         self._thread = thread
         config = system.config
-        self.mounting = FIFOHouseQueue()
-        self.channels = PriorityHouseQueue(config.ageing_limit)
-        self.business: PriorityHouseQueue = (HouseQueue or PriorityHouseQueue)(config.ageing_limit)
+        queue: type[PriorityHouseQueue] = HouseQueue or PriorityHouseQueue
+        # The native queue serves for mounts too: a new house is of normal priority.
+        self.mounting: FIFOHouseQueue = HouseQueue(1) if HouseQueue else FIFOHouseQueue()
+        self.channels = queue(config.ageing_limit)
+        self.business = queue(config.ageing_limit)
         self._stride = config.deadline_stride
         self._steal_floor = config.steal_floor if config.stealing else 1 << 62
         self._closed = AtomicInt()
@@ -63,12 +65,12 @@ class HouseManager(SeatBase):
             return
         if self.business.enqueue(house) > self._steal_floor:
             self.call_thief()
-        self._wake_owner()
+        self.wake_owner()
 
     def queue_house(self, house: House) -> None:
         """`ready` for a house of an IO actor."""
         self.channels.enqueue(house)
-        self._wake_owner()
+        self.wake_owner()
 
     def call_thief(self) -> None:
         """There is more than the owner can do soon."""
@@ -82,13 +84,15 @@ class HouseManager(SeatBase):
         """Queue a new house for its start hooks."""
         if house.begin_mount():
             self.mounting.enqueue(house)
-            self._wake_owner()
+            self.wake_owner()
 
     def call(self, thunk: Callable[[], Any]) -> None:
         """Run a function on the owner's thread."""
         self._thread.call(thunk)
 
-    def _wake_owner(self) -> None:
+    @twin(SeatBase)
+    def wake_owner(self) -> None:
+        """Something was queued: end the owner's sleep, unless this is the owner."""
         thread = self._thread
         context: Context | None = me()
         if context is None or context.owner is not thread:

@@ -53,6 +53,10 @@ class PinnedScheduler:
         for thread in self.threads:
             thread.start()
 
+    def seat(self, io: bool) -> Scheduler:
+        """The seat for one new actor."""
+        return (self._io_selector if io else self._selector).next().manager
+
     def place(self, num: int, io: bool) -> list[Scheduler]:
         """Seats for `num` new actors. IO actors have a round of their own."""
         selector = self._io_selector if io else self._selector

@@ -20,6 +20,10 @@ class TilingThreadSelector:
         self._threads = tuple(threads)
         self._cursor = AtomicInt()
 
+    def next(self) -> ActorThread:
+        """The thread for one actor."""
+        return self._threads[self._cursor.get_and_add(1) % len(self._threads)]
+
     def select(self, num: int = 1) -> list[ActorThread]:
         """The threads for `num` actors; one on each when `num` is their number."""
         n = len(self._threads)

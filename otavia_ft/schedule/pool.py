@@ -146,6 +146,9 @@ class PoolScheduler(PinnedScheduler, SeatBase):
         desks = self.queue.desks
         return crew, tuple(PoolWorker(i, system, crew, self, desk) for i, desk in enumerate(desks))
 
+    def seat(self, io: bool) -> Scheduler:
+        return super().seat(io) if io else self
+
     def place(self, num: int, io: bool) -> list[Scheduler]:
         """IO actors get a worker each, all others the pool."""
         return super().place(num, io) if io else [self] * num

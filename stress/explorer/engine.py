@@ -135,8 +135,10 @@ class Result:
         parts = [f"{self.scenario} {self.mode}/{self.model}: {self.schedules} schedules"]
         if self.cut:
             parts.append(f"{self.cut} cut")
+        visited = f"{self.steps} states visited"
         if self.states is not None:
-            parts.append(f"{self.states} states")
+            visited += f" ({self.states} different ones)"
+        parts.append(visited)
         parts.append(f"at most {self.longest} steps")
         if self.bound is not None:
             parts.append(f"{self.bound} preemptions")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from stress.explorer import cells
 from stress.explorer.engine import Runner
-from stress.explorer.loading import source_hash
+from stress.explorer.loading import Runtime, source_hash
 from stress.explorer.scenario import Scenario, source_of
 from stress.explorer.world import DivergedError, World
 
@@ -139,7 +139,9 @@ def token(runner: Runner, actions: Sequence[int]) -> str:
     return f"{runner.model}.{_hash(runner)}.{sizes}.{''.join(steps)}"
 
 
-def read_token(cls: type[Scenario], text: str) -> tuple[Runner, list[int]]:
+def read_token(
+    cls: type[Scenario], text: str, runtime: Runtime | None = None
+) -> tuple[Runner, list[int]]:
     """The runner and the schedule that a token stands for."""
     parts = text.strip().split(".")
     if len(parts) != 4 or not re.fullmatch(r"(?:(?:[a-zA-Z]|_\d+_)\d*)*", parts[3]):
@@ -148,7 +150,8 @@ def read_token(cls: type[Scenario], text: str) -> tuple[Runner, list[int]]:
     values = [int(n) for n in numbers.split("-")] if numbers else []
     if len(values) != len(cls.sizes):
         raise TokenError(f"the token has {len(values)} sizes, {cls.name} has {len(cls.sizes)}")
-    runner = Runner(cls, model=model, sizes=dict(zip(cls.sizes, values, strict=True)))
+    sizes = dict(zip(cls.sizes, values, strict=True))
+    runner = Runner(cls, model=model, sizes=sizes, runtime=runtime)
     if digest != _hash(runner):
         raise TokenError(
             f"the token was made from other sources ({digest}, these are {_hash(runner)}): "

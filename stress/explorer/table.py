@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from stress.explorer.world import World
+from stress.explorer.world import Word, World
 
 __all__ = ["table"]
 
@@ -24,6 +24,9 @@ def table(world: World, width: int = 100) -> str:
     touched: dict[Any, set[int]] = {}
     for process, _, word in log:
         touched.setdefault(word, set()).add(process % n)
+    for t in threads:  # what somebody waits for in vain concerns him as well
+        if not t.done and isinstance(t.word, Word):
+            touched.setdefault(t.word, set()).add(t.tid)
     shown = [(p, text) for p, text, word in log if word is None or len(touched[word]) > 1]
     number = len(str(len(shown)))
     column = max(18, (width - number - 1) // n - 3)

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from otavia_ft.atomic import InvariantError
+from otavia_ft.atomic import HouseState, InvariantError
 from stress.explorer.carriers import Abandon, Carriers
 
 __all__ = ["DivergedError", "Thread", "Violation", "Word", "World", "current"]
@@ -221,8 +221,7 @@ class World:
         try:
             t.body()
         except Abandon:
-            if self._ending:
-                return  # not done: the verdict wants to know who was stuck
+            pass
         except Violation as found:
             self.fail(found)
         except (AssertionError, InvariantError) as error:
@@ -231,7 +230,9 @@ class World:
         except Exception as error:
             t.error = error
             self.fail(Violation("exception", f"{t.name} died of {type(error).__name__}: {error}"))
-        t.done = True
+        # One that was abandoned is not done, and the verdict wants to know who was stuck; not even
+        # if it catches everything, as the runtime's threads do, and comes to a quiet end.
+        t.done = not self._ending
 
     def _end(self) -> None:
         self._ending = True
@@ -550,7 +551,8 @@ class World:
         self.event = (process, "flush", word, True, "")
         self.full.append(process)
         if self.log is not None:
-            self.log.append((process, f"buffer writes {self._name(word)} = {short(value)}", word))
+            text = f"buffer writes {self._name(word)} = {told(word, value)}"
+            self.log.append((process, text, word))
 
     # ---- states -----------------------------------------------------------------------------
 
@@ -590,11 +592,11 @@ class World:
         assert self.running is not None
         text = what if word is None else f"{what} {self._name(word)}"
         if arrow:
-            text += f" {arrow} {short(values[0])}"
+            text += f" {arrow} {told(word, values[0])}"
         elif len(values) == 2 and values[0] is not values[1]:
-            text += f": {short(values[0])} → {short(values[1])}"
+            text += f": {told(word, values[0])} → {told(word, values[1])}"
         elif values:
-            text += f": {short(values[0])}"
+            text += f": {told(word, values[0])}"
         self.log.append((self.running.tid, text, word))
 
     def _name(self, word: Word) -> str:
@@ -607,6 +609,13 @@ def _ignore(world: World) -> None:
 
 def _nothing() -> None:
     pass
+
+
+def told(word: Word | None, value: Any) -> str:
+    """A value for the table, by its name where the word's values have names."""
+    if word is not None and word.home == "state":
+        return HouseState(value).name
+    return short(value)
 
 
 def short(value: Any) -> str:

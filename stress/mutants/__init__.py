@@ -2,9 +2,9 @@
 
 A mutant has a name, says in words what it breaks, and how it is planted: by `patches` of a module's
 source (a text that occurs exactly once, and its replacement), which both engines understand, or by
-`apply`, a function that changes the imported runtime, for what no patch can say; only the parallel
-engine understands that one. It names the workload that should notice it, and the explorer's
-scenario if there is one. To add one, write it into a module of this package's catalogue:
+`doors`, a function that answers other doors for the explorer, for bugs of what is C in the runtime.
+It names the workload that must notice it under real threads, and the scenario that must notice it
+in the explorer; one of the two may be missing. To add one, write it into the catalogue:
 
     Mutant(
         "no-recheck",
@@ -40,19 +40,20 @@ class Mutant:
 
     name: str
     breaks: str
-    workload: str
+    workload: str | None = None
     patches: Patches = field(default_factory=dict)
-    apply: Callable[[], Any] | None = None
+    doors: Callable[[], dict[str, Any]] | None = None
     scenario: str | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of the scenario, if not its own
     model: str = "sc"  # the explorer's memory model: "sc" or "tso"
 
 
 def mutants() -> dict[str, Mutant]:
     """All mutants by name, in the order of the catalogue."""
-    from stress.mutants import houses, schedulers
+    from stress.mutants import doors, houses, parking, schedulers
 
     found: dict[str, Mutant] = {}
-    for mutant in (*houses.MUTANTS, *schedulers.MUTANTS):
+    for mutant in (*houses.MUTANTS, *schedulers.MUTANTS, *parking.MUTANTS, *doors.MUTANTS):
         if mutant.name in found:
             raise ValueError(f"two mutants are called {mutant.name}")
         found[mutant.name] = mutant
@@ -65,10 +66,10 @@ def plant(name: str) -> None:
     loaded = [module for module in sys.modules if module.startswith(PACKAGE)]
     if loaded:
         raise PatchError(f"the runtime is imported already: {', '.join(loaded[:3])}")
+    if not mutant.patches:
+        raise PatchError(f"{name} is a bug of the doors, which only the explorer can plant")
     finder: Any = _Finder(mutant.patches)
     sys.meta_path.insert(0, finder)
-    if mutant.apply is not None:
-        mutant.apply()
 
 
 def patched(name: str, text: str, patches: Sequence[tuple[str, str]]) -> str:

@@ -30,11 +30,12 @@ from stress.mutants import mutants
 
 mutant, seconds = mutants()[sys.argv[1]], float(sys.argv[2])
 cls = scenarios()[mutant.scenario]
-runtime = load_runtime(*cls.runtime, patches=mutant.patches)
+changes = mutant.doors() if mutant.doors is not None else None
+runtime = load_runtime(*cls.runtime, patches=mutant.patches, changes=changes)
 schedules = 0
 for mode in ("bound", "pct"):
-    result = explore(cls, mode, model=mutant.model, runtime=runtime, seconds=seconds / 2,
-                     schedules=None if mode == "bound" else 10**9)
+    result = explore(cls, mode, model=mutant.model, runtime=runtime, sizes=dict(mutant.sizes),
+                     seconds=seconds / 2, schedules=None if mode == "bound" else 10**9)
     schedules += result.schedules
     if result.violation is not None:
         break
@@ -51,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--list", action="store_true", help="say which mutants there are")
     add("--seconds", type=float, default=20.0, metavar="S", help="for each engine and mutant (20)")
     add("--seed", type=int, default=1, help="of the parallel engine's first case (1)")
-    add("--engine", choices=("both", "parallel", "explorer"), default="both")
+    add("--engine", choices=("both", "parallel", "explorer", "faster"), default="both",
+        help="faster: the explorer where a scenario is named, else threads (both)")  # fmt: skip
     add("--jobs", type=int, default=os.process_cpu_count() or 1, metavar="N",
         help="children at a time (as many as cores)")  # fmt: skip
     options = parser.parse_args(argv)
@@ -62,23 +64,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [known[name] for name in options.names] or list(known.values())
     if options.list:
         for mutant in chosen:
-            print(f"{mutant.name:24}{mutant.breaks}")
+            print(f"{mutant.name:28}{mutant.breaks}")
         return 0
     survivors = []
-    print(f"{'mutant':24}{'parallel engine':52}explorer")
+    print(f"{'mutant':28}{'parallel engine':52}explorer")
     for mutant in chosen:
         by_threads = by_search = None
-        if options.engine != "explorer":
+        engines = _engines(mutant, options.engine)
+        if "parallel" in engines:
             by_threads = _parallel(mutant, options)
-        if options.engine != "parallel" and mutant.scenario is not None:
+        if "explorer" in engines:
             by_search = _explorer(mutant, options.seconds)
         columns = [text if text is not None else "-" for text in (by_threads, by_search)]
-        print(f"{mutant.name:24}{columns[0]:52}{columns[1]}", flush=True)
+        print(f"{mutant.name:28}{columns[0]:52}{columns[1]}", flush=True)
         if not any(text and text.startswith("caught") for text in (by_threads, by_search)):
             survivors.append(mutant.name)
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants caught", end="")
     print(f"; not caught: {', '.join(survivors)}" if survivors else "")
     return 1 if survivors else 0
+
+
+def _engines(mutant: Mutant, wanted: str) -> set[str]:
+    able = {"parallel"} if mutant.workload is not None else set()
+    if mutant.scenario is not None:
+        able.add("explorer")
+    if wanted == "faster":
+        return able & {"explorer"} or able
+    return able if wanted == "both" else able & {wanted}
 
 
 def _parallel(mutant: Mutant, options: argparse.Namespace) -> str:

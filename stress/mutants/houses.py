@@ -1,4 +1,4 @@
-"""Mutants of a house: the wake-up handshake, turns, barriers, life."""
+"""Mutants of a house: the wake-up handshake, turns, barriers, life, bounded mailboxes, answers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ __all__ = ["MUTANTS"]
 HOUSE = "otavia_ft.house.house"
 LIFECYCLE = "otavia_ft.house.lifecycle"
 GATHERING = "otavia_ft.house.gathering"
+HANDLERS = "otavia_ft.house.handlers"
+OUTSIDE = "otavia_ft.outside"
+BOUNDED = "otavia_ft.house.bounded"
 
 _RECHECK = """\
             self.run_to_waiting()
@@ -117,7 +120,7 @@ MUTANTS = (
             ]
         },
         workload="mount",
-        scenario="mount-send",
+        scenario="pool-mount",
     ),
     Mutant(
         "mount-without-look",
@@ -198,5 +201,127 @@ MUTANTS = (
 """,
         ),
         workload="asks",
+    ),
+    Mutant(
+        "handled-twice",
+        breaks="a notice that is handled by hand is handled twice",
+        patches=_by(
+            """\
+        new = context.new_notice_stack
+        for message in box:
+""",
+            """\
+        new = context.new_notice_stack
+        for message in (message for message in box for _ in range(2)):
+""",
+        ),
+        workload="count",
+        scenario="complete-running",
+    ),
+    Mutant(
+        "barrier-drops-rest",
+        breaks="what waits behind a barrier call is taken out and forgotten",
+        patches=_by(
+            """\
+        engine.run_stack(context, house, stack)
+        if house.barrier is not None:
+            break
+""",
+            """\
+        engine.run_stack(context, house, stack)
+        if house.barrier is not None:
+            for _ in box:
+                pass
+            break
+""",
+            GATHERING,
+        ),
+        workload="barrier",
+    ),
+    Mutant(
+        "exception-stays-running",
+        breaks="a handler's exception leaves the turn, and the house RUNNING",
+        patches={
+            HANDLERS: [
+                (
+                    """\
+                end(context, house)
+        except BaseException as error:  # a handler never kills its thread
+""",
+                    """\
+                end(context, house)
+        except ArithmeticError as error:  # a handler never kills its thread
+""",
+                )
+            ],
+            HOUSE: [
+                (
+                    "except BaseException as error:  # the engine catches all; this is the net\n",
+                    "except ArithmeticError as error:\n",
+                )
+            ],
+        },
+        workload="restart",
+    ),
+    Mutant(
+        "room-outside-the-lock",
+        breaks="a sender that waits for room looks outside the lock and waits inside",
+        patches=_by(
+            """\
+            with self._room:
+                while not shelf.put(node):
+                    left = deadline - now()
+                    if left <= 0:
+                        return f"its mailbox was full for {self._patience} s"
+                    self._room.wait(left)
+""",
+            """\
+            while not shelf.put(node):
+                left = deadline - now()
+                if left <= 0:
+                    return f"its mailbox was full for {self._patience} s"
+                with self._room:
+                    self._room.wait(left)
+""",
+            BOUNDED,
+        ),
+        scenario="bounded-block",
+    ),
+    Mutant(
+        "room-told-early",
+        breaks="the senders that wait for room are told before there is any",
+        patches=_by(
+            """\
+        item = self._shelf.take()
+        self._house._made_room()
+        return item
+""",
+            """\
+        self._house._made_room()
+        return self._shelf.take()
+""",
+            BOUNDED,
+        ),
+        scenario="bounded-block",
+    ),
+    Mutant(
+        "ask-stays-open",
+        breaks="an ask from outside that times out stays in the book",
+        patches=_by(
+            "        return self._open.pop(number, None)\n",
+            "        return self._open.get(number)\n",
+            OUTSIDE,
+        ),
+        workload="asks",
+    ),
+    Mutant(
+        "shelf-without-limit",
+        breaks="a bounded mailbox takes one message more than it may",
+        patches=_by(
+            "            if self._count >= self._capacity and not anyway:\n",
+            "            if self._count > self._capacity and not anyway:\n",
+            BOUNDED,
+        ),
+        workload="bounded",
     ),
 )

@@ -1,4 +1,4 @@
-"""Mutants of queues, threads, stealing, parking, timers and answers."""
+"""Mutants of queues, threads, stealing and the pool's rings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,6 @@ MANAGER = "otavia_ft.schedule.manager"
 THREAD = "otavia_ft.schedule.thread"
 POOL = "otavia_ft.schedule.pool"
 RINGS = "otavia_ft.schedule.rings"
-PARKING = "otavia_ft.parking"
-TIMER = "otavia_ft.timer"
-OUTSIDE = "otavia_ft.outside"
-BOUNDED = "otavia_ft.house.bounded"
 
 
 def _by(module: str, old: str, new: str) -> dict[str, list[tuple[str, str]]]:
@@ -156,28 +152,6 @@ MUTANTS = (
         workload="priority",
     ),
     Mutant(
-        "sleep-without-flag",
-        breaks="a thread that was called in the meantime falls asleep all the same",
-        patches=_by(
-            PARKING,
-            "        return self.flag.compare_and_set(AWAKE, ASLEEP)\n",
-            "        self.flag.set(ASLEEP)\n        return True\n",
-        ),
-        workload="count",
-        scenario="park-wake",
-    ),
-    Mutant(
-        "wake-only-sleepers",
-        breaks="a waker leaves no mark on a thread that is not asleep yet",
-        patches=_by(
-            PARKING,
-            "        if self.flag.get_and_set(NOTIFIED) == ASLEEP:\n",
-            "        if self.flag.compare_and_set(ASLEEP, NOTIFIED):\n",
-        ),
-        workload="count",
-        scenario="park-wake",
-    ),
-    Mutant(
         "pool-no-reclaim",
         breaks="a pooled house goes Idle and does not look again",
         patches=_by(
@@ -186,6 +160,7 @@ MUTANTS = (
             "return False\n",
         ),
         workload="count",
+        scenario="pool-reclaim",
     ),
     Mutant(
         "full-ring-drops",
@@ -202,36 +177,113 @@ MUTANTS = (
 """,
         ),
         workload="count",
+        scenario="desk-full",
     ),
     Mutant(
-        "cancel-says-true",
-        breaks="cancel returns True although the timer has fired or is about to",
+        "unlock-before-unlink",
+        breaks="the owner unlocks its list before it has taken the house out",
         patches=_by(
-            TIMER,
-            "            return self._take_out(task)\n",
-            "            self._take_out(task)\n            return True\n",
+            QUEUES,
+            """\
+            self._head = following = head.next_house
+            head.next_house = None
+            if following is None:
+                self._tail = None
+            self._count -= 1
+        self.size""",
+            """\
+        self._head = following = head.next_house
+        head.next_house = None
+        if following is None:
+            self._tail = None
+        self._count -= 1
+        self.size""",
         ),
-        workload="timers",
-        scenario="timer-cancel",
+        workload="parts",
+        scenario="two-thieves",
     ),
     Mutant(
-        "ask-stays-open",
-        breaks="an ask from outside that times out stays in the book",
+        "forget-the-owner",
+        breaks="a thief keeps the house that it has stolen",
         patches=_by(
-            OUTSIDE,
-            "        return self._open.pop(number, None)\n",
-            "        return self._open.get(number)\n",
+            THREAD,
+            _STEAL,
+            """\
+        house.scheduler = self.manager
+        if house.try_schedule():
+            house.run_turn(context)
+        return True
+""",
         ),
-        workload="asks",
+        workload="stealing",
+        scenario="steal-complete",
     ),
     Mutant(
-        "shelf-without-limit",
-        breaks="a bounded mailbox takes one message more than it may",
+        "owner-not-woken",
+        breaks="a sender outside the system queues a house and does not wake its owner",
         patches=_by(
-            BOUNDED,
-            "            if self._count >= self._capacity and not anyway:\n",
-            "            if self._count > self._capacity and not anyway:\n",
+            MANAGER,
+            """\
+        if context is None or context.owner is not thread:
+""",
+            """\
+        if context is not None and context.owner is not thread:
+""",
         ),
-        workload="bounded",
+        workload="count",
+        scenario="two-senders",
+    ),
+    Mutant(
+        "closed-not-seen",
+        breaks="a sender does not look whether the scheduler has closed in the meantime",
+        patches=_by(
+            MANAGER,
+            """\
+        if self._closed.load():
+            self.bury()
+""",
+            "",
+        ),
+        scenario="close-send",
+    ),
+    Mutant(
+        "no-ageing",
+        breaks="high houses go first for ever, however long a normal one waits",
+        patches=_by(
+            QUEUES,
+            "        if self._high_in_a_row >= self._ageing_limit:\n",
+            "        if self._high_in_a_row >= 1 << 62:\n",
+        ),
+        workload="priority",
+    ),
+    Mutant(
+        "rings-locked-crosswise",
+        breaks="a thief takes its victim's lock first, whichever ring it is",
+        patches=_by(
+            RINGS,
+            "(victim, thief) if victim.index < thief.index else (thief, victim)\n",
+            "victim, thief\n",
+        ),
+        scenario="ring-steal-crossed",
+    ),
+    Mutant(
+        "thief-without-victims-lock",
+        breaks="a thief takes from its victim's ring under its own lock only",
+        patches=_by(
+            RINGS,
+            "    with first._lock, second._lock:\n",
+            "    with thief._lock:\n",
+        ),
+        scenario="ring-linear",
+    ),
+    Mutant(
+        "ring-grows-unturned",
+        breaks="the global ring grows without putting its oldest to the front",
+        patches=_by(
+            RINGS,
+            "self._slots = slots = slots[head:] + slots[:head] + [None] * count\n",
+            "self._slots = slots = slots + [None] * count\n",
+        ),
+        scenario="global-ring-linear",
     ),
 )

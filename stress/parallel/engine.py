@@ -27,7 +27,7 @@ KILL_AFTER_S = 90.0  # the child's own watchdog comes long before this
 # The parent does not import the runtime, so that a mutant or a crash concerns the children only.
 # A test compares this with what there is.
 NAMES = ["count", "tokens", "bounded", "asks", "barrier", "batch", "restart", "churn", "mount",
-         "stop", "shutdown", "stealing", "priority", "timers", "parts"]  # fmt: skip
+         "stop", "shutdown", "stealing", "priority", "timers", "parts", "stacks"]  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -127,14 +127,14 @@ _ALL = (
         "pool-private",
         "An object of a ThreadPool is in the hands of one user at a time, and an idle "
         "one only ever "
-        "waits in the pool that made it.",
-        "Objects that user code keeps after it has recycled them.",
+        "waits in the pool that made it; a stack serves one message at a time.",
+        "Objects that user code keeps after it has recycled them; which thread puts one back.",
     ),
     Invariant(
         "nothing-left",
         "After the stop no thread, no file descriptor, no open ask and, once the last address is "
-        "dropped, no house and no actor of the system is left.",
-        "Memory that no Python object stands for.",
+        "dropped, no house (that is: no cell with its mailboxes) and no actor is left.",
+        "Memory that no Python object stands for; single atomic cells, which end with their owner.",
     ),
     Invariant(
         "no-error",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stress.explorer.scenario import Scenario, label
+from stress.explorer.scenario import Scenario, Violation, label
+from stress.explorer.world import current
 
 __all__ = ["HouseScenario"]
 
@@ -57,6 +58,15 @@ class HouseScenario(Scenario):
         self.crew.threads = tuple(self.workers)
         self.houses: list[Any] = []
         self.handled: list[list[Any]] = []  # by house
+        _watch_queues(rt)
+        rt.kept["queued"].clear()
+
+    def enters(self, house: Any) -> None:
+        """A house is about to be put into a queue, as the lists do it by themselves."""
+        _enters(self.rt.kept["queued"], house)
+
+    def leaves(self, house: Any) -> None:
+        self.rt.kept["queued"].discard(house)
 
     def run_workers(self) -> None:
         """The workers' loops, as threads. They may be asleep when all is over."""
@@ -75,13 +85,13 @@ class HouseScenario(Scenario):
         self.thread(f"worker{worker.index}", worker.run, daemon=daemon)
 
     def label_words(self) -> None:
+        for house in self.houses:  # first: a queue would call it by its place there
+            label(house, f"h{house.id}")
         for worker in self.workers:
             name, manager = f"w{worker.index}", worker.manager
             for kind in ("business", "channels", "mounting"):
                 label(getattr(manager, kind), f"{name}.{kind}")
             label(worker, name)
-        for house in self.houses:
-            label(house, f"h{house.id}")
         super().label_words()
 
     def new_house(self, worker: int = 0, mounted: bool = True, kind: Any = None) -> Any:
@@ -120,6 +130,45 @@ class HouseScenario(Scenario):
         for messages in sent:
             order = [m for m in got if m in messages]
             assert order == messages, f"sent in the order {messages}, handled in the order {order}"
+
+
+def _enters(queued: set[Any], house: Any) -> None:
+    world = current()
+    if house in queued and world is not None:
+        text = f"one-queue: house {house.id} is queued while a queue holds it"
+        world.fail(Violation("invariant", text))
+    queued.add(house)
+
+
+def _watch_queues(rt: Any) -> None:
+    """Let the house lists of this copy tell when a house is in two of them, or twice in one.
+
+    The bookkeeping is no door: it takes no step, and changes nothing that the runtime sees. A house
+    stays READY until the one who took it out has returned from `pop`, so nobody may queue it again
+    before it is marked as gone.
+    """
+    if "queued" in rt.kept:
+        return
+    queued: set[Any] = set()
+    rt.kept["queued"] = queued
+    lists = rt.queues.HouseList
+    append, pop, steal = lists.append, lists.pop, lists.try_steal
+
+    def checked_append(self: Any, house: Any) -> Any:
+        _enters(queued, house)
+        return append(self, house)
+
+    def checked_pop(self: Any) -> Any:
+        house = pop(self)
+        queued.discard(house)
+        return house
+
+    def checked_steal(self: Any) -> Any:
+        house = steal(self)
+        queued.discard(house)
+        return house
+
+    lists.append, lists.pop, lists.try_steal = checked_append, checked_pop, checked_steal
 
 
 def _recorder(rt: Any) -> Any:

@@ -14,7 +14,6 @@ class StealComplete(HouseScenario):
 
     sizes: ClassVar = {"houses_": 2, "messages": 1}
     least: ClassVar = {"houses_": 2}
-    bound = 1  # with two there are too many states for every day
 
     def setup(self) -> None:
         self.stage(workers=2)
@@ -45,6 +44,9 @@ class StealComplete(HouseScenario):
 
     def finish(self) -> None:
         self.expect_once([["first"], self.late], self.handled[0])
+        owner = self.workers[0].manager
+        kept = [house.id for house in self.houses if house.scheduler is not owner]
+        assert not kept, f"houses {kept} have not gone back to their owner"
         for handled in self.handled[1:]:
             self.expect_once([["first"]], handled)
 

@@ -51,3 +51,27 @@ class TimerCancelPeriodic(_Wheel):
         self.doors.advance(5.0)
         self.timer.fire_due()
         assert self.fired == fired, "the timer fired again after cancel() had returned"
+
+
+@scenario("timer-sleep")
+class TimerSleep(Scenario):
+    """The timer's thread goes to sleep while a timer is added that is due at once: it fires."""
+
+    runtime = ("otavia_ft.timer",)
+
+    def setup(self) -> None:
+        self.timer = self.rt.timer.Timer(1.0, self.doors.now)
+        driver = self.rt.timer.TimerThread(self.timer, "timer")
+        driver._thread = self  # it runs here, and need not be started
+        self.fired = 0
+        self.thread("driver", driver._run, daemon=True)
+        self.thread("adder", self.timer.after, 0, self.fire)
+
+    def fire(self, _: object) -> None:
+        self.fired += 1
+
+    def work_left(self) -> str | None:
+        return f"{len(self.timer)} timers are due, and their thread sleeps" if self.timer else None
+
+    def finish(self) -> None:
+        assert self.fired == 1, f"fired {self.fired} times"

@@ -34,7 +34,7 @@ Child = subprocess.CompletedProcess[str]
 def run_child(tmp_path: Path) -> Callable[..., Child]:
     """Run a script that starts with the prelude above."""
 
-    def run(code: str, *arguments: str) -> Child:
+    def run(code: str, *arguments: str, limit: float = LIMIT_S) -> Child:
         script = tmp_path / "child.py"
         script.write_text(PRELUDE + code, encoding="utf-8")
         environment = {
@@ -48,7 +48,7 @@ def run_child(tmp_path: Path) -> Callable[..., Child]:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=limit,
             check=False,
         )
 
@@ -59,8 +59,8 @@ def run_child(tmp_path: Path) -> Callable[..., Child]:
 def ask(run_child: Callable[..., Child]) -> Callable[..., Any]:
     """Run a script that ends well, and return what it passes to `answer()`."""
 
-    def run(code: str, *arguments: str) -> Any:
-        child = run_child(code, *arguments)
+    def run(code: str, *arguments: str, limit: float = LIMIT_S) -> Any:
+        child = run_child(code, *arguments, limit=limit)
         assert child.returncode == 0, child.stdout + child.stderr
         *_, last = child.stdout.strip().splitlines()
         assert last.startswith("answer:"), child.stdout

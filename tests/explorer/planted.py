@@ -49,6 +49,23 @@ class Deadlock(Scenario):
             pass
 
 
+@scenario("planted-stubborn")
+class Stubborn(Scenario):
+    """Waits for a bell that nobody rings, and catches whatever ends the wait, as a worker does."""
+
+    def setup(self):
+        self.bell, self.last = self.doors.Bell(), self.doors.AtomicInt()
+        self.thread("P0", self.wait)
+
+    def wait(self):
+        try:
+            self.bell.wait()
+        except BaseException:
+            pass
+        finally:
+            self.last.get_and_add(1)
+
+
 @scenario("planted-livelock")
 class Livelock(Scenario):
     """Two threads spin until the other one moves."""

@@ -7,6 +7,7 @@ import pytest
 KINDS = {
     "planted-lost-update": "invariant",
     "planted-deadlock": "deadlock",
+    "planted-stubborn": "deadlock",
     "planted-livelock": "livelock",
     "planted-endless": "livelock",
     "planted-lost-wake-up": "lost wake-up",
@@ -322,11 +323,29 @@ def test_the_command_ends_with_status_0_when_nothing_is_found(run_child):
     assert "schedules a second" in child.stdout
 
 
+def test_the_command_plants_a_mutant_and_replays_what_it_leads_to(run_child):
+    child = run_child(COMMAND, "--mutant", "lazy-waiting")
+    assert child.returncode == 1, child.stdout + child.stderr
+    assert "complete-running dpor/tso" in child.stdout  # its scenario, and its memory model
+    assert "lazy set h1.state = (buffered) WAITING" in child.stdout
+    assert "=> lost wake-up: house 1 is WAITING with mail" in child.stdout
+    ((name, token),) = re.findall(r"--mutant (\S+) --replay (\S+)", child.stdout)
+    again = run_child(COMMAND, "complete-running", "--mutant", name, "--replay", token)
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert "=> lost wake-up" in again.stdout
+
+
+def test_the_table_of_a_deadlock_shows_who_took_what_the_other_waits_for(run_child):
+    child = run_child(COMMAND, "planted-deadlock", "--mode", "dfs")
+    assert re.search(r"1 │ lock left: 0 → 1 +│\n2 │ +│ lock right: 0 → 2", child.stdout)
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [["no-such"], ["--bound", "1", "--mode", "pct"], ["--replay", "x"], ["--size", "threads"],
+    [["no-such"], ["--mutant", "no-such"], ["--mutant", "lost-barrier"],
+     ["--bound", "1", "--mode", "pct"], ["--replay", "x"], ["--size", "threads"],
      ["park-wake", "--replay", "nonsense"]],
-    ids=["name", "bound", "replay", "size", "token"],
+    ids=["name", "mutant", "mutant-without-scenario", "bound", "replay", "size", "token"],
 )  # fmt: skip
 def test_the_command_ends_with_status_2_for_a_wrong_argument(run_child, arguments):
     child = run_child(COMMAND, *arguments)

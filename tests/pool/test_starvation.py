@@ -322,5 +322,5 @@ def test_thieves_that_steal_in_a_circle_never_deadlock_lose_or_double(in_paralle
 
     in_parallel(*(lambda me=me: thief(me) for me in range(thieves)))
     assert [ring.given for ring in rings] == [stolen[me - 1] for me in range(thieves)]
-    assert min(stolen) > rounds // 10, "the thieves hardly ever met"
+    assert min(stolen) > 0, "the thieves hardly ever met"
     assert sorted(emptied(*rings)) == list(range(6 * thieves))

@@ -12,7 +12,7 @@ import json
 from stress.mutants import PatchError, mutants, patched, source_of
 wrong = []
 for mutant in mutants().values():
-    if not mutant.patches and mutant.apply is None:
+    if not mutant.patches and mutant.doors is None:
         wrong.append(f"{mutant.name} plants nothing")
     for module, patches in mutant.patches.items():
         try:
@@ -48,7 +48,9 @@ for file in pathlib.Path("stress/scenarios").glob("*.py"):
     found.update(re.findall(r'@scenario\\("([^"]+)"\\)', file.read_text(encoding="utf-8")))
 print(json.dumps([
     m.name for m in mutants().values()
-    if m.workload not in NAMES or (m.scenario is not None and m.scenario not in found)
+    if (m.workload or m.scenario) is None
+    or m.workload not in (None, *NAMES)
+    or m.scenario not in (None, *found)
 ]))
 """)
     assert wrong == []

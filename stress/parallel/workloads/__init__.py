@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from stress.parallel.workloads import asking, calls, flow, life, parts, scheduling, stopping
+from stress.parallel.workloads import (
+    asking,
+    calls,
+    flow,
+    life,
+    parts,
+    scheduling,
+    stacks,
+    stopping,
+)
 from stress.parallel.workloads.base import Workload
 
 __all__ = ["WORKLOADS"]
@@ -23,6 +32,7 @@ _ALL: tuple[type[Workload], ...] = (
     scheduling.Priority,
     parts.Timers,
     parts.Parts,
+    stacks.Stacks,
 )
 
 WORKLOADS: dict[str, type[Workload]] = {kind.name: kind for kind in _ALL}

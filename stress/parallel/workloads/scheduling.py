@@ -82,6 +82,7 @@ class Stealing(Workload):
         for _ in range(self.rng.choice((0, 1, 2 * workers))):
             self.addresses.append(system.build_actor(made, BusyIO))
             self.chosen.append(self.actors[-1])
+        self.owners = [address.house.scheduler for address in self.addresses]
         self.each, self.senders = self.burst(60), self.rng.choice((1, 2))
         self.size = self.rng.choice((0, 50, 500))
         self.sent = self.each * self.senders * len(self.addresses)
@@ -103,6 +104,9 @@ class Stealing(Workload):
             text = f"{actor!r} handled {actor.ledger.total} of {expected}"
             self.lab.check(actor.ledger.total == expected, "no-lost-message", text)
             self.lab.check(actor.count == expected, "single-runner", f"count {actor.count}; {text}")
+        for address, owner in zip(self.addresses, self.owners, strict=True):
+            self.lab.check(address.house.scheduler is owner, "steal-rules",
+                           f"{address.house.name} has not gone back to its owner")  # fmt: skip
 
 
 class Ping(Ask[int]):
