@@ -62,9 +62,7 @@ class ManualScheduler(PinnedScheduler):
         for _ in range(self.limit):
             if not self.step():
                 return
-        raise AssertionError(
-            f"no rest within {self.limit} loops: some actor keeps itself busy"
-        )
+        raise AssertionError(f"no rest within {self.limit} loops: some actor keeps itself busy")
 
     def quiet(self) -> bool:
         self.run()

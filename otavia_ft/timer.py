@@ -241,7 +241,7 @@ class Timer:
         if self._fresh is None:
             return
         with self._lock:
-            fresh = self._fresh
+            fresh: Fresh | None = self._fresh
             self._fresh = None
         while fresh is not None:
             tick, fresh = fresh
