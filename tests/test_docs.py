@@ -98,8 +98,24 @@ class TestCallbackTable:
 
     NOT_CALLBACKS = frozenset(
         # What an actor calls itself, rather than being called by the runtime.
-        "address system logger stop build_child children parent watch unwatch stash unstash "
-        "unstash_all notice_self_first later after resume_channel".split()
+        [
+            "address",
+            "system",
+            "logger",
+            "stop",
+            "build_child",
+            "children",
+            "parent",
+            "watch",
+            "unwatch",
+            "stash",
+            "unstash",
+            "unstash_all",
+            "notice_self_first",
+            "later",
+            "after",
+            "resume_channel",
+        ]
     )
 
     def rows(self) -> list[list[str]]:
