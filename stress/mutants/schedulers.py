@@ -212,8 +212,8 @@ MUTANTS = (
         breaks="cancel returns True although the timer has fired or is about to",
         patches=_by(
             TIMER,
-            "            return self._take_out(task)\n",
-            "            self._take_out(task)\n            return True\n",
+            "            if bucket is None:\n                return False\n",
+            "            if bucket is None:\n                return True\n",
         ),
         workload="timers",
         scenario="timer-cancel",
