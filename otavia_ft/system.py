@@ -96,6 +96,7 @@ class ActorSystem:
     def _start(self) -> None:
         _tell_about_the_gil()
         self._timer_thread = TimerThread(self.timer, f"{self.name}-timer")
+        self._timer_thread.start()
         self.scheduler.start()
         self._pressure.watch(self.timer)
         _running[id(self)] = weakref.ref(self)

@@ -12,9 +12,16 @@ there would have been another firing); a periodic one is due at
 start + n * period, whatever the delays in between, and firings that were missed altogether are
 skipped, not made up for.
 
-Costs: adding, cancelling and firing are O(1) dict operations under a spin lock (O(log n) in the
-number of distinct ticks for the first timer of a tick). The wheel itself has no thread: see
-`TimerThread` for the one that drives it, and the testkit for the one with a virtual clock.
+Costs: adding, cancelling and firing are O(1) dict operations under a spin lock; the heap is the
+driver's own, and costs it O(log n) in the number of distinct ticks for the first timer of a tick.
+The wheel itself has no thread: see `TimerThread` for the one that drives it, and the testkit for
+the one with a virtual clock.
+
+No call is made and no loop turned under the lock, for the reason given in schedule/queues.py: after
+a call CPython may run a signal's handler, or the collector and with it somebody's `__del__`, and
+both may come back here on the same thread. An ask from a signal's handler adds a timer, a stash
+that is collected cancels some. Hence the shape of what follows: ticks and buckets are made ready
+before, and what is more than links and numbers (the heap, the clock) belongs to the driver alone.
 """
 
 from __future__ import annotations
@@ -45,7 +52,7 @@ def check_timeout(seconds: Any) -> None:
 class TimerTask:
     """One registered timer; the handle to cancel or move it."""
 
-    __slots__ = ("_wheel", "action", "argument", "due", "id", "period", "tick")
+    __slots__ = ("_wheel", "action", "argument", "bucket", "due", "id", "period")
 
     def __init__(
         self, wheel: Timer, number: int, action: Callable[[Any], Any], argument: Any
@@ -56,12 +63,12 @@ class TimerTask:
         self.argument = argument
         self.due = 0.0
         self.period: float | None = None
-        self.tick = -1  # the bucket it waits in; -1: it fired or was cancelled
+        self.bucket: Bucket | None = None  # where it waits; None: it fired or was cancelled
 
     @property
     def pending(self) -> bool:
         """Whether it may still fire."""
-        return self.tick >= 0
+        return self.bucket is not None
 
     def cancel(self) -> bool:
         """Take it out. False: it has fired already (or was cancelled before)."""
@@ -75,19 +82,29 @@ class TimerTask:
         return f"<TimerTask {self.id} {'pending' if self.pending else 'over'}>"
 
 
+type Bucket = dict[TimerTask, None]  # a set that keeps the order of registration
+type Fresh = tuple[int, Fresh | None]  # a tick, and the fresh ones before it
+
+
 class Timer:
-    """The wheel. Any thread may add and cancel; one at a time calls `fire_due`."""
+    """The wheel. Any thread may add and cancel; one at a time, the driver, calls `fire_due` and
+    `next_due`."""
 
     def __init__(self, tick: float, clock: Callable[[], float] = now) -> None:
         self._tick = tick
         self._clock = clock
         self._start = clock()
         self._lock = SpinLock()
-        self._buckets: dict[int, dict[TimerTask, None]] = {}
-        self._ticks: list[int] = []  # heap of the keys of _buckets
         self._ids = AtomicInt()
-        self._count = 0
         self.wake: Callable[[], Any] = lambda: None  # called when a new timer is the next to fire
+
+        # Under the lock:
+        self._buckets: dict[int, Bucket] = {}
+        self._fresh: Fresh | None = None  # ticks that got a bucket and are not in the heap yet
+        self._next: float = math.inf  # the driver will look no later than at this tick
+        self._count = 0
+
+        self._ticks: list[int] = []  # the driver's: with the fresh ones, a heap of _buckets' keys
 
     def time(self) -> float:
         """What its clock shows now."""
@@ -122,10 +139,20 @@ class Timer:
         return self.after(max(0.0, when - self._clock()), action, argument)
 
     def cancel(self, task: TimerTask) -> bool:
-        """See `TimerTask.cancel`."""
+        """See `TimerTask.cancel`.
+
+        An emptied bucket stays until its tick is next: an ask's timeout is added and cancelled all
+        the time, and must not leave one entry each in the heap.
+        """
         with self._lock:
             task.period = None  # also ends a periodic one that is firing right now
-            return self._take_out(task)
+            bucket = task.bucket
+            if bucket is None:
+                return False
+            del bucket[task]
+            task.bucket = None
+            self._count -= 1
+        return True
 
     def update(self, task: TimerTask, seconds: float) -> None:
         """See `TimerTask.update`."""
@@ -137,8 +164,11 @@ class Timer:
         """Fire everything that is due by now; returns how many."""
         fired = 0
         limit = self._tick_of_now()
-        while (tasks := self._take_due(limit)) is not None:
-            for task in tasks:
+        while (bucket := self._take_due(limit)) is not None:
+            # The bucket still loses those that are cancelled or moved; hence a list of its own.
+            for task in list(bucket):
+                if not self._claim(task, bucket):
+                    continue
                 fired += 1
                 try:
                     task.action(task.argument)
@@ -148,12 +178,20 @@ class Timer:
 
     def next_due(self) -> float | None:
         """Seconds until there may be something to fire; None if nothing waits."""
-        with self._lock:
-            while self._ticks and not self._buckets[self._ticks[0]]:
-                del self._buckets[heapq.heappop(self._ticks)]
-            if not self._ticks:
-                return None
-            tick = self._ticks[0]
+        while True:
+            self._sort_in()
+            tick = self._ticks[0] if self._ticks else None
+            with self._lock:
+                if self._fresh is not None:
+                    continue  # a new one, perhaps earlier
+                if tick is None:
+                    self._next = math.inf
+                    return None
+                if self._buckets[tick]:
+                    self._next = tick
+                    break
+                del self._buckets[tick]  # all of its timers were cancelled
+            heapq.heappop(self._ticks)
         return max(0.0, self._start + tick * self._tick - self._clock())
 
     def __len__(self) -> int:
@@ -174,76 +212,109 @@ class Timer:
         return tick if tick * self._tick >= due - self._start else tick + 1
 
     def _add(self, task: TimerTask, due: float) -> None:
+        """Put it in, or move it if it is in already."""
+        tick = self._tick_for(due)
+        bucket: Bucket = {}
         with self._lock:
-            self._take_out(task)
-            first = self._put_in(task, due)
+            old = task.bucket
+            if old is None:
+                self._count += 1
+            else:
+                del old[task]
+            if tick in self._buckets:
+                bucket = self._buckets[tick]
+            else:
+                self._buckets[tick] = bucket
+                self._fresh = (tick, self._fresh)
+            bucket[task] = None
+            task.bucket = bucket
+            task.due = due
+            first = tick < self._next
+            if first:
+                self._next = tick
         if first:
             self.wake()
 
-    def _put_in(self, task: TimerTask, due: float) -> bool:
-        """Under the lock. Whether it is the next to fire, so that the driver has to know."""
-        task.due = due
-        task.tick = tick = self._tick_for(due)
-        self._count += 1
-        bucket = self._buckets.get(tick)
-        if bucket is not None:
-            bucket[task] = None
-            return False
-        self._buckets[tick] = {task: None}
-        heapq.heappush(self._ticks, tick)
-        return self._ticks[0] == tick
+    def _sort_in(self) -> None:
+        """The driver: bring the heap up to date. A look without the lock will do: whoever adds
+        the next timer to fire wakes the driver, and `next_due` looks again under the lock."""
+        if self._fresh is None:
+            return
+        with self._lock:
+            fresh: Fresh | None = self._fresh
+            self._fresh = None
+        while fresh is not None:
+            tick, fresh = fresh
+            heapq.heappush(self._ticks, tick)
 
-    def _take_out(self, task: TimerTask) -> bool:
-        """Under the lock. An emptied bucket stays until its tick is next: an ask's timeout is
-        added and cancelled all the time, and must not leave one entry each in the heap."""
-        if task.tick < 0:
-            return False
-        del self._buckets[task.tick][task]
-        task.tick = -1
-        self._count -= 1
+    def _take_due(self, limit: int) -> Bucket | None:
+        """The driver: the earliest bucket up to `limit`, out of the wheel; None: no more.
+
+        Its tasks still wait in it. Whoever comes later for the same tick begins a new one.
+        """
+        self._sort_in()
+        if not self._ticks or self._ticks[0] > limit:
+            return None
+        tick = heapq.heappop(self._ticks)
+        with self._lock:
+            bucket = self._buckets[tick]
+            del self._buckets[tick]
+        return bucket
+
+    def _claim(self, task: TimerTask, bucket: Bucket) -> bool:
+        """The driver: whether this task, found in `bucket`, is to fire.
+
+        To take it out of its bucket under the lock is what decides between firing, cancelling and
+        moving. What is read of it before the lock is right if it is still in the bucket then:
+        whoever changes it takes it out.
+        """
+        period = task.period
+        if period is not None:
+            return self._claim_once_more(task, bucket, period)
+        with self._lock:
+            if task.bucket is not bucket:
+                return False
+            del bucket[task]
+            task.bucket = None
+            self._count -= 1
         return True
 
-    def _take_due(self, limit: int) -> list[TimerTask] | None:
-        """The tasks of the earliest bucket up to `limit`, taken out for good; None: no more.
-
-        Taking them out under the lock is what decides between firing and cancelling; periodic ones
-        go back in under the same lock, so that a cancel finds them either before or after.
-        """
+    def _claim_once_more(self, task: TimerTask, bucket: Bucket, period: float) -> bool:
+        """A periodic one goes into its next bucket under the same lock, so that a cancel finds it
+        either before or after."""
+        missed = max(0, math.floor((self._clock() - task.due) / period))
+        due = task.due + (missed + 1) * period
+        tick = self._tick_for(due)
+        following: Bucket = {}
         with self._lock:
-            if not self._ticks or self._ticks[0] > limit:
-                return None
-            tasks = list(self._buckets.pop(heapq.heappop(self._ticks)))
-            self._count -= len(tasks)
-            for task in tasks:
-                task.tick = -1
-                period = task.period
-                if period is not None:
-                    missed = max(0, math.floor((self._clock() - task.due) / period))
-                    self._put_in(task, task.due + (missed + 1) * period)
-            return tasks
+            if task.bucket is not bucket:
+                return False
+            del bucket[task]
+            if tick in self._buckets:
+                following = self._buckets[tick]
+            else:
+                self._buckets[tick] = following
+                self._fresh = (tick, self._fresh)
+            following[task] = None
+            task.bucket = following
+            task.due = due
+        return True
 
 
 class TimerThread:
-    """The thread that drives a wheel. It starts with the first timer, sleeps till one is due."""
+    """The thread that drives a wheel. It sleeps till a timer is due."""
 
     def __init__(self, timer: Timer, name: str) -> None:
         self._timer = timer
-        self._name = name
         self._bell = Bell()
         self._parker = Parker(self._bell)
         self._stopping = AtomicInt()
-        self._birth = SpinLock()  # one birth at most, and none after stop
-        self._thread: threading.Thread | None = None
-        timer.wake = self._wake
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        timer.wake = self._parker.wake
 
-    def _wake(self) -> None:
-        if self._thread is None:
-            with self._birth:
-                if self._thread is None and not self._stopping.load():
-                    thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                    thread.start()
-                    self._thread = thread
-        self._parker.wake()
+    def start(self) -> None:
+        """Begin to fire. Not with the first timer: that may come from a signal's handler."""
+        self._thread.start()
 
     def _run(self) -> None:
         while not self._stopping.load():
@@ -257,10 +328,7 @@ class TimerThread:
     def stop(self) -> None:
         """End the thread and wait for it; timers that were not due never fire. Once."""
         self._stopping.set(1)
-        with self._birth:
-            thread = self._thread
-        if thread is not None:
-            self._parker.wake()
-            if thread is not threading.current_thread():  # an action may be what stops us
-                thread.join()
+        self._parker.wake()
+        if self._thread is not threading.current_thread():  # an action may be what stops us
+            self._thread.join()
         self._bell.close()

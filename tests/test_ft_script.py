@@ -52,6 +52,24 @@ def test_every_command_explains_itself_with_an_example(command):
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize("script", ["ft", ".ci/build-python", ".ci/run"])
+def test_shellcheck_finds_nothing(script):
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    result = subprocess.run(
+        ["shellcheck", ROOT / script], capture_output=True, text=True, check=False
+    )
+    assert (result.stdout, result.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("script", ["ft", ".ci/build-python", ".ci/run"])
+def test_the_plain_shell_of_debian_can_read_it(script):
+    """Not bash's extensions: /bin/sh is dash there."""
+    shell = shutil.which("dash") or "sh"
+    result = subprocess.run([shell, "-n", ROOT / script], capture_output=True, check=False)
+    assert (result.stderr, result.returncode) == (b"", 0)
+
+
 def test_an_unknown_command_is_refused_by_name():
     result = ft("tset")
     assert result.returncode == 2

@@ -69,6 +69,35 @@ class TestUserWhoWantsTheGil:
         assert (result.stdout, result.stderr) == ("True\n", "")
 
 
+SYSTEMS = """
+from otavia_ft import ActorSystem, StateActor, on
+
+class Echo(StateActor):
+    @on(str)
+    def echo(self, message):
+        return message
+
+for dispatcher in ("pinned", "pool", "pinned"):
+    with ActorSystem(workers=2, dispatcher=dispatcher) as system:
+        print(system.ask(system.build_actor(Echo), dispatcher, timeout=30).result())
+"""
+
+
+class TestSystemsWithTheGil:
+    def test_work_and_say_once_that_nothing_will_run_in_parallel(self, run_python):
+        result = run_python(SYSTEMS, environment={"PYTHON_GIL": "1"})
+        assert result.stdout.split() == ["pinned", "pool", "pinned"]
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("the GIL is on: actors will work, but only one at a time")
+        assert "doctor" in line, "it says what to do about it"
+
+    @pytest.mark.usefixtures("free_threaded")
+    def test_without_it_there_is_nothing_to_say(self, run_python):
+        result = run_python(SYSTEMS + PRINT_GIL)
+        assert result.stdout.split() == ["pinned", "pool", "pinned", "False"]
+        assert result.stderr == ""
+
+
 def test_every_module_imports_without_a_warning(run_python):
     """Also on a build with the GIL, where the tests above are skipped."""
     result = run_python(IMPORT_ALL + USE_CFFI)

@@ -6,6 +6,7 @@ of work at different times, and stealing shows.
 """
 
 import argparse
+import math
 import os
 import sys
 import threading
@@ -19,10 +20,13 @@ from rich.table import Table
 
 from otavia_ft import ActorAddress, ActorSystem, AtomicInt, Notice, StateActor, on
 
+EXAMPLE = "otavia-ft demo --workers 4"
+
 BOARD = 9
 RELAYS, TOKENS, HOPS = 64, 16, 6_000
 PATIENCE = 120.0
 """Seconds after which the demo gives up on a phase: many times what the slowest machine takes."""
+LONGEST = PATIENCE / 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +230,35 @@ def rounds_for(seconds: float) -> int:
     return max(1, round(seconds / (time.perf_counter() - started)))
 
 
+def at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of workers: 1 or more")
+    return int(text)
+
+
+def some_time(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= LONGEST:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time: seconds above 0, {LONGEST:g} at most"
+        )
+    return seconds
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     cores = os.process_cpu_count() or 1
     parser.add_argument(
         "--workers",
-        type=int,
+        type=at_least_one,
         default=cores,
         help="workers to compare with one (default: %(default)s)",
     )
     parser.add_argument(
         "--seconds",
-        type=float,
+        type=some_time,
         default=4.0,
         help="about how long one worker shall take (default: %(default)s)",
     )
@@ -245,9 +267,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     console = Console()
     workers = options.workers
-    if workers < 1 or options.seconds <= 0:
-        console.print("--workers wants 1 or more, --seconds more than 0", style="red")
-        return 2
     rounds = rounds_for(options.seconds)
     steps = len(openings()) * 2 * max(1, rounds // 2)
     progress = Progress(

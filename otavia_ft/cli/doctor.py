@@ -20,6 +20,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+EXAMPLE = "otavia-ft doctor numpy my_other_library"
+
 FREE_THREADED = sysconfig.get_config_var("Py_GIL_DISABLED") == 1
 
 # Runs in the child. It knows nothing of this package but the names on its command line: a name

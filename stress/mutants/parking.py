@@ -45,8 +45,8 @@ MUTANTS = (
         breaks="cancel returns True although the timer has fired or is about to",
         patches=_by(
             TIMER,
-            "            return self._take_out(task)\n",
-            "            self._take_out(task)\n            return True\n",
+            "            if bucket is None:\n                return False\n",
+            "            if bucket is None:\n                return True\n",
         ),
         workload="timers",
         scenario="timer-cancel",
@@ -156,17 +156,17 @@ MUTANTS = (
         patches=_by(
             TIMER,
             """\
-                period = task.period
-                if period is not None:
-                    missed = max(0, math.floor((self._clock() - task.due) / period))
-                    self._put_in(task, task.due + (missed + 1) * period)
-            return tasks
+        if period is not None:
+            return self._claim_once_more(task, bucket, period)
 """,
             """\
-        for task in tasks:
-            if task.period is not None:
-                self._add(task, task.due + task.period)
-        return tasks
+        if period is not None:
+            task.period = None
+            if not self._claim(task, bucket):
+                return False
+            task.period = period
+            self._add(task, task.due + period)
+            return True
 """,
         ),
         scenario="timer-cancel-periodic",

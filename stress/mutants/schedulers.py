@@ -32,7 +32,7 @@ MUTANTS = (
             """\
         if self.business.enqueue(house) > self._steal_floor:
             self.call_thief()
-        self._wake_owner()
+        self.wake_owner()
 """,
             """\
         self._thread.wake()

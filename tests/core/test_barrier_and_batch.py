@@ -14,6 +14,7 @@ from otavia_ft import (
     on,
     sleep,
 )
+from otavia_ft.atomic import HouseState
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,29 @@ class TestBarrier:
         probe.expect_ask()
         probe.reply("go on")
         assert log == ["barrier wait ends", "ask 2", "ask 3", "notice 0", "notice 1", "notice 2"]
+
+    def test_a_house_in_a_barrier_waits_for_replies_and_events_and_nothing_else_readies_it(
+        self, system, probe, guarded
+    ):
+        address, _ = guarded
+        address.notice(Say("barrier wait"))
+        system.run()
+        house = address.house
+        turns = system.statistics().turns
+        address.notice(Say("behind"))
+        system.ask(address, Get("behind"))
+        system.run()
+        assert house.state == HouseState.WAITING, "mail behind a barrier does not keep it busy"
+        assert system.statistics().turns - turns <= 2
+        address.inform(Strange("now"))
+        assert house.state == HouseState.READY
+        system.run()
+        assert house.state == HouseState.WAITING
+        probe.expect_ask()
+        probe.reply("go on")
+        system.run()
+        assert house.state == HouseState.WAITING
+        assert house.barrier is None
 
     def test_an_ask_that_is_a_barrier_keeps_notices_out_too(self, system, probe, guarded):
         address, log = guarded

@@ -152,6 +152,31 @@ class TestSystemWithPools:
         assert len(makers) == 2
         assert strangers == []
 
+    def test_the_thread_looks_for_idle_pools_by_itself_and_cuts_them_down(
+        self, make_real_system, eventually
+    ):
+        system = make_real_system(
+            workers=1,
+            pooling=True,
+            pool_check_s=0.01,
+            pool_idle_s=0.0,
+            pool_keep=2,
+            timer_tick_ms=1.0,
+        )
+        (thread,) = system.scheduler.threads
+        eventually(lambda: thread.context.pools)
+        pool = thread.context.pools[0]
+
+        def fill():
+            for stack in [pool.get() for _ in range(20)]:
+                pool.recycle(stack)
+            assert len(pool) == 20
+
+        filled = threading.Event()
+        thread.call(lambda: (fill(), filled.set()))
+        assert filled.wait(20)
+        eventually(lambda: len(pool) == 2)
+
     def test_a_kept_stack_fails_loudly_in_debug_mode(self):
         with ActorSystem(workers=1, pooling=True, debug=True) as system:
             actor = Adder()

@@ -18,8 +18,9 @@ from otavia_ft import (
     StartState,
     StateActor,
 )
+from otavia_ft.house.engine import run_stack
 from otavia_ft.stack.promise import ChannelPromise, MessagePromise
-from otavia_ft.stack.stack import NoticeStack
+from otavia_ft.stack.stack import ChannelStack, NoticeStack
 
 
 def chain(head: Any) -> list[Any]:
@@ -455,3 +456,45 @@ class TestReplies:
         assert isinstance(error, AskFailed)
         assert error.cause is cause
         assert error.__cause__ is cause
+
+
+class TestChannelStack:
+    """It records its result; to write that out, and to recycle the stack, is the channel's part."""
+
+    def run(self, system, actor_class):
+        address = system.build_actor(actor_class)
+        system.run()
+        context = system.manual.threads[0].context
+        stack = ChannelStack()
+        stack.house, stack.actor = address.house, address.house.actor
+        stack.channel, stack.inbound, stack.message_id = object(), "bytes", 7
+        run_stack(context, address.house, stack)
+        return stack
+
+    def test_return_records_the_result(self, system):
+        class Echo(StateActor):
+            def resume_channel(self, stack):
+                return stack.return_(stack.inbound.upper())
+
+        stack = self.run(system, Echo)
+        assert (stack.done, stack.result, stack.error) == (True, "BYTES", None)
+        assert (stack.inbound, stack.message_id) == ("bytes", 7), "the channel recycles it"
+
+    @pytest.mark.parametrize("raised", [ValueError("no"), SystemExit(3)])
+    def test_an_error_is_recorded_whether_thrown_or_raised(self, system, raised):
+        class Throws(StateActor):
+            def resume_channel(self, stack):
+                return stack.throw(raised)
+
+        class Raises(StateActor):
+            def resume_channel(self, stack):
+                raise raised
+
+        for actor_class in (Throws, Raises):
+            stack = self.run(system, actor_class)
+            assert (stack.done, stack.result, stack.error) == (True, None, raised)
+
+    def test_a_state_actor_refuses_channels(self, system):
+        stack = self.run(system, StateActor)
+        assert isinstance(stack.error, StackError)
+        assert "cannot handle channels" in str(stack.error)

@@ -392,6 +392,7 @@ def resident_kb() -> int:
     raise AssertionError("no VmRSS in /proc/self/status")
 
 
+@pytest.mark.timeout(600)  # two seconds, but every one of a thousand joins waits for a busy core
 def test_a_thousand_starts_and_stops_leave_nothing_behind(make_system: MakeSystem) -> None:
     def cycle() -> None:
         with ActorSystem(workers=1, memory_monitor=False) as system:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 StartChild = Callable[[str], "subprocess.Popen[str]"]
+Complaints = Callable[[str], str]
 
 ACTORS = """
 import sys, threading, time
@@ -104,7 +105,9 @@ with system:
     assert child.returncode == -signal.SIGINT
 
 
-def test_a_handler_of_a_signal_may_signal_the_stop(start_child: StartChild) -> None:
+def test_a_handler_of_a_signal_may_signal_the_stop(
+    start_child: StartChild, complaints: Complaints
+) -> None:
     child = start_child(
         ACTORS
         + """
@@ -121,12 +124,44 @@ say("waited")
     child.send_signal(signal.SIGTERM)
     out, err = child.communicate(timeout=60)
     assert out.split() == ["goodbye", "waited"]
-    assert (err, child.returncode) == ("", 0)
+    assert (complaints(err), child.returncode) == ("", 0)
+
+
+def test_a_handler_of_a_signal_may_ask_whatever_it_interrupts(
+    start_child: StartChild, complaints: Complaints
+) -> None:
+    """The main thread asks with timeouts, and so does the handler that comes between its lines."""
+    child = start_child(
+        ACTORS
+        + """
+import signal
+class Count(Ask[int]): pass
+class Counter(StateActor):
+    @on(Count)
+    def count(self, message):
+        return 1
+
+with ActorSystem(workers=1) as system:
+    counter = system.build_actor(Counter)
+    futures = []
+    def ask(*_):
+        if len(futures) < 500:
+            futures.append(system.ask(counter, Count(), timeout=60))
+    signal.signal(signal.SIGALRM, ask)
+    signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+    while len(futures) < 500:
+        system.ask(counter, Count(), timeout=60).result()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    say(str(sum(future.result() for future in futures)))
+"""
+    )
+    out, err = child.communicate(timeout=60)
+    assert (out.split(), complaints(err), child.returncode) == (["500"], "", 0)
 
 
 @pytest.mark.parametrize("dispatcher", ["pinned", "pool"])
 def test_a_program_that_ends_without_a_stop_is_stopped_in_order(
-    start_child: StartChild, dispatcher: str
+    start_child: StartChild, complaints: Complaints, dispatcher: str
 ) -> None:
     child = start_child(
         ACTORS
@@ -142,10 +177,12 @@ future.add_done_callback(lambda f: say("answered"))
     )
     out, err = child.communicate(timeout=60)
     assert sorted(out.split()) == ["answered", "goodbye", "goodbye", "handled", "handled"]
-    assert (err, child.returncode) == ("", 0)
+    assert (complaints(err), child.returncode) == ("", 0)
 
 
-def test_a_program_that_fails_is_stopped_in_order_too(start_child: StartChild) -> None:
+def test_a_program_that_fails_is_stopped_in_order_too(
+    start_child: StartChild, complaints: Complaints
+) -> None:
     child = start_child(
         ACTORS
         + """
@@ -155,7 +192,7 @@ raise SystemExit(3)
 """
     )
     out, err = child.communicate(timeout=60)
-    assert (out.split(), err, child.returncode) == (["goodbye"], "", 3)
+    assert (out.split(), complaints(err), child.returncode) == (["goodbye"], "", 3)
 
 
 def test_a_stuck_handler_does_not_keep_the_program_from_ending(start_child: StartChild) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from otavia_ft import ActorSystem, Notice, StateActor, on
 from otavia_ft.doors import me, set_me
+from otavia_ft.schedule import crew as crew_module
 from otavia_ft.testkit import TestSystem
 
 MakeSystem = Callable[..., ActorSystem]
@@ -101,6 +102,72 @@ def test_a_thread_with_work_of_its_own_does_not_steal(make_test_system: MakeTest
         own.notice(Go())
         thief.run_once(thief.context)
     assert thief.steals_taken == 0
+
+
+def test_work_of_its_own_makes_a_thread_begin_to_count_its_idle_loops_anew(
+    make_test_system: MakeTestSystem,
+) -> None:
+    system = make_test_system(workers=2)
+    own = next(
+        address
+        for address in (system.build_actor(Here, []) for _ in range(2))
+        if address.house.scheduler is system.manual.threads[1].manager
+    )
+    fill(system, 33)  # four idle loops are wanted for that
+    thief = system.manual.threads[1]
+    thief._idle_count = 0
+    for _ in range(5):
+        for _ in range(3):
+            thief.run_once(thief.context)
+        own.notice(Go())
+        thief.run_once(thief.context)
+    assert thief.steals_taken == 0
+    for _ in range(4):
+        thief.run_once(thief.context)
+    assert thief.steals_taken == 1
+
+
+class Contended:
+    """A queue with a backlog, whose lock somebody else holds."""
+
+    tries = 0
+
+    def __len__(self) -> int:
+        return 130
+
+    def try_steal(self) -> None:
+        self.tries += 1
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_the_scan_starts_at_a_random_thread_and_skips_itself_and_those_that_are_locked(
+    make_test_system: MakeTestSystem, monkeypatch: pytest.MonkeyPatch, start: int
+) -> None:
+    """Thread 3 is the thief; of the others 1 is locked by somebody else."""
+    asked: list[int] = []
+
+    def choose(n: int) -> int:
+        asked.append(n)
+        return start
+
+    monkeypatch.setattr(crew_module, "choose", choose)
+    system = make_test_system(workers=4)
+    addresses = [system.build_actor(Here, []) for _ in range(4 * 130)]
+    system.run()
+    *victims, thief = system.manual.threads
+    for address in addresses:
+        if address.house.scheduler is not thief.manager:
+            address.notice(Go())
+    contended = Contended()
+    monkeypatch.setattr(victims[1].manager, "business", contended)
+    asked.clear()
+    stolen = system.scheduler.crew.steal(thief, 1)
+    assert stolen is not None
+    victim, house = stolen
+    assert asked == [4]
+    assert victim.index == {0: 0, 1: 2, 2: 2, 3: 0}[start]
+    assert house.scheduler is victim.manager
+    assert contended.tries == (1 if start == 1 else 0)
 
 
 def test_a_stolen_house_that_has_more_to_do_returns_to_its_owner_s_queue(

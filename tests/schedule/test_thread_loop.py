@@ -5,13 +5,15 @@ import resource
 import selectors
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from otavia_ft import ActorSystem, Notice, StateActor, on
+from otavia_ft import ActorSystem, AutoCleanable, Notice, StateActor, on
 from otavia_ft.bell import Bell
+from otavia_ft.doors import set_me
 from otavia_ft.parking import Parker
 from otavia_ft.schedule import manager as manager_module
 from otavia_ft.schedule import thread as thread_module
@@ -143,6 +145,62 @@ def test_an_event_that_fails_does_not_keep_others_from_running(
     system.run()
     assert ran == [1]
     assert "ZeroDivisionError" in caplog.text
+
+
+class Cleaned(AutoCleanable, StateActor):
+    def cleaner(self) -> Callable[[], None]:
+        return lambda: None
+
+
+@pytest.mark.parametrize(
+    "what", ["nothing", "a state actor", "an IO actor", "a mount", "an event", "a cleaner"]
+)
+def test_a_thread_blocks_only_if_nothing_is_runnable_pending_or_to_be_cleaned(
+    make_test_system: MakeTestSystem, what: str
+) -> None:
+    system = make_test_system()
+    thread = loop(system)
+    log: list[str] = []
+    state, io = system.build_actor(Noting, log, "state"), system.build_actor(IO, log, "io-actor")
+    gone = [system.build_actor(Cleaned)]
+    system.run()
+    if what == "a state actor":
+        state.notice(Go())
+    elif what == "an IO actor":
+        io.notice(Go())
+    elif what == "a mount":
+        system.build_actor(Noting, log, "new")
+    elif what == "an event":
+        thread.call(lambda: None)
+    elif what == "a cleaner":
+        gone.clear()  # its last address
+    thread.reactor.close()
+    thread.reactor = reactor = FakeReactor([])
+    set_me(thread.context)
+    try:
+        ran = thread.run_once(thread.context, may_block=True)
+    finally:
+        set_me(None)
+    blocked = what == "nothing"
+    assert (reactor.waits == 1, len(reactor.log) == 0, not ran) == (blocked, blocked, blocked)
+
+
+def test_io_actors_and_mounts_run_to_the_last_whatever_the_clock_says(
+    make_test_system: MakeTestSystem, nanos: Nanos
+) -> None:
+    system = make_test_system(deadline_stride=1)
+    log: list[str] = []
+    channels = [system.build_actor(IO, log, "io-actor") for _ in range(100)]
+    business = [system.build_actor(Noting, log, "business") for _ in range(100)]
+    system.run()
+    log.clear()
+    for address in channels + business:
+        address.notice(Go())
+    for _ in range(100):
+        system.build_actor(Noting, log, "new")
+    nanos.step = 10**9  # every look finds the time over
+    system.step()
+    assert Counter(log) == {"io-actor": 100, "mount new": 100, "business": 1}
 
 
 # ---- the budget of Phase 3

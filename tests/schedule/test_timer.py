@@ -1,6 +1,7 @@
 """Timers on a virtual clock: when they fire, in what order, what cancels them, what they cost."""
 
 import math
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -172,6 +173,22 @@ def test_updates_from_several_threads_leave_one_timer(
     assert len(bench.fired) == 1
 
 
+def test_an_action_may_cancel_or_move_a_timer_of_its_own_tick(bench: Bench) -> None:
+    tasks: list[TimerTask] = []
+
+    def first(_: Any) -> None:
+        assert tasks[0].cancel()
+        tasks[1].update(1.0)
+
+    bench.timer.after(1.0, first)
+    tasks += [bench.after(1.0, "cancelled"), bench.after(1.0, "moved"), bench.after(1.0, "stays")]
+    bench.advance(1.5)
+    assert bench.fired == [(1.0, "stays")]
+    bench.advance(1.0)
+    assert bench.fired == [(1.0, "stays"), (2.0, "moved")]
+    assert len(bench.timer) == 0
+
+
 def test_cancelling_while_it_fires_leaves_no_firing_for_later(
     bench: Bench, in_parallel: Callable[..., list[Any]]
 ) -> None:
@@ -243,6 +260,7 @@ def test_a_million_pending_timers_are_one_heap_entry_a_tick() -> None:
     for n in range(1_000_000):
         task = after(1.0 + (n & 63) / 128, action, (0.0, n))
     assert len(bench.timer) == 1_000_000
+    assert bench.timer.next_due() == 1.0
     assert (len(bench.timer._ticks), len(bench.timer._buckets)) == (64, 64)
     assert task.cancel()
     bench.advance(1.0 + 7 / 128)
@@ -256,10 +274,39 @@ def test_a_timer_that_is_added_and_cancelled_again_and_again_leaves_no_trail(
     """What every ask with a timeout does."""
     for _ in range(10_000):
         bench.after(30.0).cancel()
-    assert len(bench.timer._ticks) == 1
+    assert len(bench.timer._buckets) == 1
     assert bench.timer.next_due() is None
     assert not bench.timer._ticks
     assert not bench.timer._buckets
+
+
+def test_a_signal_handler_that_asks_with_a_timeout_finds_no_lock_held_by_its_own_thread() -> None:
+    """Python runs a signal's handler after any call of the main thread's, the timer's included."""
+    timer = Timer(0.0001)
+    wanted, handled = 1000, 0
+    kept: list[TimerTask] = []
+
+    def handler(*_: Any) -> None:
+        nonlocal handled
+        if handled < wanted:
+            handled += 1
+            kept.append(timer.after(3600.0 + handled, print))
+            timer.after(1.0, print).cancel()
+            kept[0].update(7200.0)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+    try:
+        while handled < wanted:
+            tasks = [timer.after(0.0, str, None, 0.001), timer.after(handled, str)]
+            timer.fire_due()
+            timer.next_due()
+            for task in tasks:
+                task.cancel()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert all(task.pending for task in kept)
 
 
 class WheelModel(RuleBasedStateMachine):
@@ -394,12 +441,12 @@ def test_an_answered_ask_leaves_no_timer_and_an_unanswered_one_times_out(
 # ---- the thread that drives them
 
 
-def test_the_timer_thread_is_born_with_the_first_timer_and_fires_it(
+def test_the_timer_thread_fires_what_is_due_and_nothing_after_its_end(
     eventually: Callable[..., Any],
 ) -> None:
     timer = Timer(0.001)
     thread = TimerThread(timer, "under-test")
-    assert thread._thread is None
+    thread.start()
     fired: list[int] = []
     timer.after(0.0, fired.append, 1)
     eventually(lambda: fired == [1])
@@ -413,6 +460,7 @@ def test_a_new_timer_that_is_due_earlier_ends_the_thread_s_sleep(
 ) -> None:
     timer = Timer(0.001)
     thread = TimerThread(timer, "under-test")
+    thread.start()
     fired: list[str] = []
     timer.after(3600.0, fired.append, "late")
     eventually(lambda: thread._parker.asleep)

@@ -2,7 +2,7 @@
 
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, assert_type
+from typing import Any, assert_type, cast
 
 from otavia_ft import (
     ActorAddress,
@@ -17,6 +17,7 @@ from otavia_ft import (
     Notice,
     NoticeStack,
     Reply,
+    StackState,
     StackYield,
     StateActor,
     on,
@@ -69,13 +70,15 @@ class ByHand(StateActor):
         return stack.return_()
 
     def resume_ask(self, stack: AskStack) -> StackYield:
-        if not isinstance(stack.state, FutureState):
-            state = FutureState[Pong]()
-            assert_type(self.target.ask(Ping(1), state.future), MessageFuture[Pong])
-            assert_type(state.future.get_now(), Pong)
+        if stack.state is StackState.START:
+            first = FutureState[Pong]()
+            assert_type(self.target.ask(Ping(1), first.future), MessageFuture[Pong])
             assert_type(FuturesState[int](2).futures, list[MessageFuture[int]])
-            return stack.suspend(state)
-        return stack.return_(stack.state.future.get_now())
+            return stack.suspend(first)
+        # A stack does not know the type of its state; whoever suspended it does.
+        state = cast(FutureState[Pong], stack.state)
+        assert_type(state.future.get_now(), Pong)
+        return stack.return_(state.future.get_now())
 
 
 class Main(MainActor):

@@ -104,7 +104,8 @@ class Stacks(Workload):
     def settings(cls, drawn: dict[str, Any]) -> dict[str, Any]:
         return {"pooling": True, "pool_max_size": drawn["batch_limit"] % 4, "stealing": True,
                 "steal_floor": 0, "steal_aggression": 1,
-                "debug": drawn["deadline_stride"] == 2, "workers": max(2, drawn["workers"])}  # fmt: skip
+                "debug": drawn["deadline_stride"] == 2,
+                "workers": max(2, drawn["workers"])}  # fmt: skip
 
     def build(self, system: Any) -> None:
         rng = self.rng
