@@ -28,8 +28,8 @@ from statistics import median
 from typing import Any
 
 __all__ = [
-    "Strangers", "alternate", "arguments", "facts", "finish", "median", "ratio", "serve", "table",
-    "two_threads", "verdict",
+    "Strangers", "alternate", "arguments", "facts", "finish", "median", "parser_for", "ratio",
+    "serve", "table", "two_threads", "verdict",
 ]  # fmt: skip
 
 HEAD_START = 0.0005  # seconds: what it takes two sleepers to wake up, and some more
@@ -37,8 +37,8 @@ HEAD_START = 0.0005  # seconds: what it takes two sleepers to wake up, and some 
 _verdicts: dict[str, bool] = {}
 
 
-def arguments(description: str, *, rounds: int = 7) -> argparse.Namespace:
-    """The command line that every benchmark has: `rounds`, `json`, `quick` and `smoke`."""
+def parser_for(description: str, *, rounds: int = 7) -> argparse.ArgumentParser:
+    """The options that every benchmark has: `rounds`, `json`, `quick` and `smoke`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--rounds", type=int, default=rounds, help="turns of each contender (default %(default)s)"
@@ -50,11 +50,17 @@ def arguments(description: str, *, rounds: int = 7) -> argparse.Namespace:
         "--smoke", action="store_true", help="one quick round and no verdict: does it still run?"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
+    return parser
+
+
+def arguments(description: str, *, rounds: int = 7) -> argparse.Namespace:
+    """The command line of a benchmark that has no other options."""
+    parser = parser_for(description, rounds=rounds)
     options = parser.parse_args()
-    if options.smoke:
-        options.quick, options.rounds = True, 1
     if options.rounds < 1:
         parser.error("--rounds wants 1 or more")
+    if options.smoke:
+        options.quick, options.rounds = True, 1
     return options
 
 

@@ -86,7 +86,11 @@ def contenders_for(workload: str, options: argparse.Namespace) -> list[tuple[str
         name for name in options.contenders if name in OURS or not WORKLOADS[workload].ours_only
     ]
     here = [
-        (name, name, options.peers_python or sys.executable if name in INSTALLED else sys.executable)
+        (
+            name,
+            name,
+            options.peers_python or sys.executable if name in INSTALLED else sys.executable,
+        )
         for name in names
     ]
     with_gil = [

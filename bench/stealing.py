@@ -135,7 +135,9 @@ def main() -> None:
     rows = [[name, f"{median(runs):.3f} s"] for name, runs in figures.items()]
     figures["steals, hot"] = [float(n) for n in steals[1:]]
     figures["steals, balanced"] = [float(n) for n in calm]
-    rows += [[f"steals, {n}", f"{median(figures[f'steals, {n}']):.0f}"] for n in ("hot", "balanced")]
+    rows += [
+        [f"steals, {n}", f"{median(figures[f'steals, {n}']):.0f}"] for n in ("hot", "balanced")
+    ]
     table(f"{actors} actors on one of two threads", ["contender", "median"], rows)
     faster = ratio(figures["without stealing"], figures["with stealing"])
     apart = 2 * ratio(figures["one process, half of it"], figures["two processes"])

@@ -1,4 +1,4 @@
-"""The bars: what the figures of a run are held against. All but two are ratios within the one run."""
+"""The bars: what the figures of a run are held against, nearly all of them ratios within it."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def busy_receiver(workload: str, figures: Figures) -> list[Bar]:
 def beside_erlang(figures: Figures) -> Bar:
     """Wished for, not demanded: so there is no verdict."""
     (ours, which), (theirs, _) = best(figures, OURS), best(figures, ("erlang",))
-    return Bar("fork-join, times Erlang's time", "1 if we can", shown(over(ours, theirs), which), None)
+    return Bar(
+        "fork-join, times Erlang's time", "1 if we can", shown(over(ours, theirs), which), None
+    )
 
 
-def one_dispatcher(
-    name: str, results: Mapping[str, Figures], processes: float | None
-) -> list[Bar]:
+def one_dispatcher(name: str, results: Mapping[str, Figures], processes: float | None) -> list[Bar]:
     """What each of ours has to reach."""
     bars: list[Bar] = []
 
@@ -126,7 +126,9 @@ def one_dispatcher(
         bare = figure("wake-up", "eventfd")
         ratio = over(figure("wake-up"), bare * 1e6 if bare else None)
         note = f"{bare * 1e6:.0f} µs bare" if bare else ""
-        bars.append(at_most(f"notice to a sleeper, times a bare eventfd ({name})", 1.3, ratio, note))
+        bars.append(
+            at_most(f"notice to a sleeper, times a bare eventfd ({name})", 1.3, ratio, note)
+        )
     if "many" in results:
         bars += memory(name, results["many"])
     if "crowd" in results:
@@ -140,7 +142,9 @@ def one_dispatcher(
 def memory(name: str, figures: Figures) -> list[Bar]:
     ours, erlang = figures.get(name, {}), figures.get("erlang", {})
     bars = [
-        at_most(f"bytes an actor ({name})", BYTES, ours.get("bytes"), f"{ours.get('n', 0):,} actors")
+        at_most(
+            f"bytes an actor ({name})", BYTES, ours.get("bytes"), f"{ours.get('n', 0):,} actors"
+        )
     ]
     if "bytes" in erlang:
         ratio = over(ours.get("bytes"), erlang["bytes"])

@@ -33,7 +33,7 @@ def cores() -> int:
 
 
 def crunch(seed: int) -> int:
-    """About a millisecond of pure Python on local integers: sending a chunk costs next to nothing."""
+    """About a millisecond of pure Python on local integers, so that sending a chunk is nothing."""
     x = seed
     for _ in range(10_000):
         x = (x * 1103515245 + 12345) & 0x7FFFFFFF

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from savina.catalogue import CONTENDERS, FLOOR, PEERS, WORKLOADS
 
-# Marks differ in shape as well as in colour (Okabe and Ito's, which nearly everybody can tell apart).
+# Shapes differ as well as colours (Okabe and Ito's, which nearly everybody can tell apart).
 LOOKS = {
     "pinned": ("#D55E00", "o", 90), "pool": ("#E69F00", "D", 60),
     "threads": ("#0072B2", "s", 42), "asyncio": ("#56B4E9", "^", 50),
@@ -47,7 +47,9 @@ def draw(content: dict[str, Any], path: Path) -> None:
     for row, workload in enumerate(shown):
         figures = results[workload]
         values = {n: figures[n]["median"] for n in names if "median" in figures.get(n, {})}
-        with_gil = [v["median"] for n, v in figures.items() if n.endswith("(GIL)") and "median" in v]
+        with_gil = [
+            v["median"] for n, v in figures.items() if n.endswith("(GIL)") and "median" in v
+        ]
         if not values:
             continue
         axes.plot([min(values.values()), max(values.values())], [row, row], color="#DDDDDD",

@@ -87,9 +87,7 @@ def _many(results: Mapping[str, Mapping[str, Any]], names: list[str]) -> Table:
         for name, f in ((name, results.get(workload, {}).get(name, {})) for name in names):
             if "bytes" in f:
                 rate = f"{f['n'] / f['spawn']:,.0f}" if "spawn" in f else "-"
-                rows.append(
-                    [name, f"{f['n']:,}", number(f["median"]), rate, f"{f['bytes']:,.0f}"]
-                )
+                rows.append([name, f"{f['n']:,}", number(f["median"]), rate, f"{f['bytes']:,.0f}"])
     columns = ["contender", "actors", "µs an actor and message", "built a second", "bytes an actor"]
     return "Many actors: build, send one message to each, keep", columns, rows
 
@@ -102,7 +100,11 @@ def _latency(results: Mapping[str, Mapping[str, Any]], names: list[str]) -> Tabl
         for name, f in ((name, figures.get(name, {})) for name in names)
         if "p99" in f
     ]  # fmt: skip
-    return "Latency of an ask from outside at half load, µs", ["contender", "asks a second", "p50", "p99", "p99.9"], rows
+    return (
+        "Latency of an ask from outside at half load, µs",
+        ["contender", "asks a second", "p50", "p99", "p99.9"],
+        rows,
+    )
 
 
 def _growth(results: Mapping[str, Mapping[str, Any]]) -> Table:
