@@ -69,7 +69,12 @@ def draw(content: dict[str, Any], path: Path) -> None:
                       fontsize=9, annotation_clip=False)  # fmt: skip
 
     labels = [f"{WORKLOADS[w].title}, a {WORKLOADS[w].operation.split(' (')[0]}" for w in shown]
-    labels = [label.replace("a actor", "an actor").replace("a ask", "an ask") for label in labels]
+    labels = [
+        label.replace(" a actor", " an actor")
+        .replace(" a ask", " an ask")
+        .removesuffix(", a median")
+        for label in labels
+    ]
     axes.set_yticks(range(len(shown)), labels)
     axes.set_ylim(len(shown) - 0.4, -0.7)
     axes.set_xscale("log")
@@ -79,7 +84,7 @@ def draw(content: dict[str, Any], path: Path) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(axis="x", color="#EEEEEE", zorder=0)
     axes.set_axisbelow(True)
-    axes.tick_params(length=0)
+    axes.tick_params(which="both", length=0)
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(False)
     axes.set_xlabel("time of one operation; further left is faster", color="#444444")
@@ -92,7 +97,7 @@ def draw(content: dict[str, Any], path: Path) -> None:
     if any(n.endswith("(GIL)") for w in shown for n in results[w]):
         handles += axes.plot([], [], color=GREY, marker="|", linestyle="", markersize=11,
                              markeredgewidth=1.6, label="best peer on 3.13 with a GIL")  # fmt: skip
-    figure.tight_layout(rect=(0, 0, 1, 1 - 0.75 / figure.get_figheight()))
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.5 / figure.get_figheight()))
     figure.legend(handles=handles, ncols=5, loc="upper center", frameon=False, fontsize=9,
                   handletextpad=0.3, columnspacing=1.4)  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
