@@ -28,8 +28,8 @@ from statistics import median
 from typing import Any
 
 __all__ = [
-    "Strangers", "alternate", "arguments", "facts", "finish", "median", "ratio", "serve", "table",
-    "two_threads", "verdict",
+    "Strangers", "alternate", "arguments", "facts", "finish", "median", "parser_for", "ratio",
+    "serve", "table", "two_threads", "verdict",
 ]  # fmt: skip
 
 HEAD_START = 0.0005  # seconds: what it takes two sleepers to wake up, and some more
@@ -37,8 +37,8 @@ HEAD_START = 0.0005  # seconds: what it takes two sleepers to wake up, and some 
 _verdicts: dict[str, bool] = {}
 
 
-def arguments(description: str, *, rounds: int = 7) -> argparse.Namespace:
-    """The command line that every benchmark has: `rounds`, `json` and `quick`."""
+def parser_for(description: str, *, rounds: int = 7) -> argparse.ArgumentParser:
+    """The options that every benchmark has: `rounds`, `json`, `quick` and `smoke`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--rounds", type=int, default=rounds, help="turns of each contender (default %(default)s)"
@@ -46,10 +46,21 @@ def arguments(description: str, *, rounds: int = 7) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the work: to see it run, not to measure"
     )
+    parser.add_argument(
+        "--smoke", action="store_true", help="one quick round and no verdict: does it still run?"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
+    return parser
+
+
+def arguments(description: str, *, rounds: int = 7) -> argparse.Namespace:
+    """The command line of a benchmark that has no other options."""
+    parser = parser_for(description, rounds=rounds)
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds wants 1 or more")
+    if options.smoke:
+        options.quick, options.rounds = True, 1
     return options
 
 
@@ -118,11 +129,12 @@ class Strangers:
     is what the machine gives; what two threads reach less than that is ours.
 
     `program` is a Python file that calls `serve(work)` when its argument is "serve". Use as a
-    context manager; `both(order)` gives the seconds until the slower child has done work(order).
+    context manager; `both(order)` gives the seconds until the slower child has done work(order),
+    `one(order)` those of a child on its own.
     """
 
-    def __init__(self, program: str) -> None:
-        self._program = program
+    def __init__(self, program: str | Path) -> None:
+        self._program = str(program)
 
     def __enter__(self) -> Strangers:
         command = [sys.executable, self._program, "serve"]
@@ -136,24 +148,47 @@ class Strangers:
         for child in self._children:
             child.communicate()  # closes its stdin, which ends it
 
+    def one(self, order: str) -> float:
+        return self._work(self._children[:1], order)
+
     def both(self, order: str) -> float:
+        return self._work(self._children, order)
+
+    def _work(self, children: Sequence[subprocess.Popen[str]], order: str) -> float:
+        for child in children:
+            self._tell(child, order)
+        for child in children:
+            self._hear(child)  # it has prepared its work and waits for the hour
         hour = time.perf_counter() + 4 * HEAD_START
-        for child in self._children:
-            assert child.stdin is not None
-            print(hour, order, file=child.stdin, flush=True)
-        times = []
-        for child in self._children:
-            assert child.stdout is not None
-            times.append(float(child.stdout.readline()))
-        return max(times)
+        for child in children:
+            self._tell(child, repr(hour))
+        return max(float(self._hear(child)) for child in children)
+
+    def _tell(self, child: subprocess.Popen[str], line: str) -> None:
+        assert child.stdin is not None
+        print(line, file=child.stdin, flush=True)
+
+    def _hear(self, child: subprocess.Popen[str]) -> str:
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._program} serve: ended with {child.wait()} and no answer")
+        return line
 
 
 def serve(work: Callable[[str, Callable[[], object]], object]) -> None:
-    """The life of a stranger: for each line of an hour and an order, work(order, start)."""
-    for line in sys.stdin:
-        hour, _, order = line.strip().partition(" ")
-        work(order, lambda hour=float(hour): spin_until(hour))
-        print(time.perf_counter() - float(hour), flush=True)
+    """The life of a stranger: for each order work(order, start), which calls start() once."""
+
+    def start() -> None:
+        nonlocal hour
+        print("ready", flush=True)
+        hour = float(sys.stdin.readline())
+        spin_until(hour)
+
+    hour = 0.0
+    while order := sys.stdin.readline().strip():
+        work(order, start)
+        print(time.perf_counter() - hour, flush=True)
 
 
 def spin_until(hour: float) -> None:
@@ -209,11 +244,14 @@ def verdict(bar: str, met: bool) -> None:
 
 
 def finish(options: argparse.Namespace, figures: Mapping[str, Sequence[float]]) -> None:
-    """Print the machine's facts, write the JSON file if wanted, and exit: 1 if a bar failed."""
+    """Print the machine's facts, write the JSON file if wanted, and exit: 1 if a bar failed.
+
+    A smoke run is too short to measure anything, so it fails only by an exception.
+    """
     machine = facts()
     print("  ".join(f"{name}: {value}" for name, value in machine.items()))
     if options.json:
         medians = {name: median(runs) for name, runs in figures.items()}
         content = {"facts": machine, "verdicts": _verdicts, "medians": medians, "runs": figures}
         options.json.write_text(json.dumps(content, indent=1) + "\n")
-    sys.exit(0 if all(_verdicts.values()) else 1)
+    sys.exit(0 if options.smoke or all(_verdicts.values()) else 1)

@@ -1,13 +1,16 @@
 """What a message costs, beside what a user would pick instead (Savina-style workloads).
 
-Every contender runs in a child process of its own, on the same interpreter, and they take turns. A
-slow contender gets shorter runs, so that all last about equally long; figures are microseconds an
-operation. Beside them stands the floor: append, popleft and a method call in one thread.
+Every contender runs in a child process of its own, and they take turns. A slow contender gets
+shorter runs, so that all last about equally long; figures are microseconds an operation. Beside
+them stands the floor: append, popleft and a method call in one thread. The same peers also run on
+an ordinary CPython 3.13 and, where there is one, Erlang shows what is possible outside Python.
 
-    ./ft bench messages                                  all of it, under ten minutes
+    ./ft bench messages                                  all but the largest sizes: minutes
     ./ft bench messages --quick                          to see it run
     ./ft bench messages --only ping-pong ring --rounds 9
-    ./ft bench messages --docs                           and write the tables of docs/performance.md
+    ./ft bench messages --full                           ten million actors and messages too
+    ./ft bench messages --docs                           the same, and writes docs/performance.md
+    ./ft bench messages --from figures.json --docs       writes it from figures of before
 """
 
 from __future__ import annotations
@@ -22,10 +25,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from _measure import Strangers, alternate, facts, median, ratio, table
+import steps
+from _measure import Strangers, alternate, facts, ratio, table
 from savina import bars, report
-from savina.catalogue import CONTENDERS, FLOOR, MANY_LIMIT, PEERS, WORKLOADS
-from savina.host import Child, Erlang, FailedError, start
+from savina.catalogue import CONTENDERS, FLOOR, INSTALLED, OURS, PEERS, WORKLOADS
+from savina.turn import Turn
+
+STRANGER = Path(__file__).resolve().parent / "savina" / "stranger.py"
 
 Results = dict[str, dict[str, Any]]  # workload: contender: what was measured
 
@@ -36,139 +42,71 @@ def arguments() -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--only", nargs="+", metavar="WORKLOAD", choices=list(WORKLOADS), help=", ".join(WORKLOADS))
-    add("--contenders", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS))
+    add("--contenders", nargs="+", metavar="NAME", choices=list(CONTENDERS),
+        default=list(CONTENDERS), help=", ".join(CONTENDERS))  # fmt: skip
     add("--rounds", type=int, help="turns of each contender (default 5; 3 with --quick)")
     add("--quick", action="store_true", help="short runs: to see it work, not to measure")
     add("--smoke", action="store_true", help="the least that runs at all, for a test")
+    add("--full", action="store_true", help="the largest sizes that a bar speaks of")
     add("--json", type=Path, metavar="FILE", help="write everything measured to FILE")
+    add("--from", dest="source", type=Path, metavar="FILE",
+        help="begin with the figures in FILE, and measure only what --only names")  # fmt: skip
     add("--plot", type=Path, metavar="FILE.svg", help="draw the figures (needs matplotlib)")
-    add("--docs", action="store_true", help="write tables and plot into docs/")
-    add("--gil-python", metavar="PATH", help="also run the peers on this ordinary Python")
-    add("--actors", type=int, help="how many the workload `many` keeps (default 100,000)")
-    add("--growth-actors", type=int, help="up to how many actors (default 100,000)")
-    add("--growth-queue", type=int, help="up to how many queued messages (default 100,000)")
+    add("--docs", action="store_true", help="--full, and write tables and plot into docs/")
+    add("--peers-python", metavar="PATH", default=os.environ.get("OTAVIA_FT_BENCH_PEERS"),
+        help="the Python that has Pykka, Thespian and matplotlib (./ft gives one)")  # fmt: skip
+    add("--gil-python", metavar="PATH", default=os.environ.get("OTAVIA_FT_BENCH_GIL"),
+        help="an ordinary Python, to run the peers on that too (./ft gives one)")  # fmt: skip
+    for workload, what in (("many", "actors"), ("growth-actors", "actors"),
+                           ("growth-queue", "queued messages")):  # fmt: skip
+        usual = f"{WORKLOADS[workload].n:,}; {WORKLOADS[workload].full:,} with --full"
+        add(f"--{workload}", type=int, metavar="N", help=f"{what} of this workload ({usual})")
     options = parser.parse_args()
     if options.rounds is None:
         options.rounds = 1 if options.smoke else 3 if options.quick else 5
     if options.rounds < 1:
         parser.error("--rounds wants 1 or more")
+    if options.docs and not options.quick and not options.smoke:
+        options.full = True
     return options
 
 
-class Turn:
-    """One contender at one workload: its child, its size, its figures."""
-
-    def __init__(self, contender: str, python: str, workload: str, options: Any) -> None:
-        self.contender, self._python, self._workload = contender, python, workload
-        self._work, self._options = WORKLOADS[workload], options
-        self.target = 0.005 if options.smoke else 0.05 if options.quick else 0.25  # seconds a run
-        self.runs: list[dict[str, Any]] = []
-        self.why: str | None = None
-        self.n = 0
-        self._child: Child | Erlang | None = None
-        self._try(self._begin)
-
-    def _try(self, step: Any) -> None:
-        try:
-            step()
-        except FailedError as error:
-            self.why = str(error)
-            self.close()
-
-    def _begin(self) -> None:
-        child = self._child = start(self.contender, self._python)
-        self.hello = child.hello
-        if child.absent:
-            self.why = child.absent
-        elif not child.can(self._workload):
-            self.why = "-"
-        else:
-            self.n = self._size(child)
-
-    def _size(self, child: Child | Erlang) -> int:
-        """How many operations make a run; finding out warms the child up."""
-        work, options = self._work, self._options
-        if self.contender == FLOOR:
-            child.run("floor", 2000)
-            return 2000 if options.smoke else 50_000
-        if work.fixed:
-            own = {
-                "many": options.actors,
-                "growth-actors": options.growth_actors,
-                "growth-queue": options.growth_queue,
-            }.get(self._workload)
-            n = own or (work.small if options.smoke else work.n // 10 if options.quick else work.n)
-            return min(n, MANY_LIMIT.get(self.contender, n)) if self._workload == "many" else n
-        n = work.small
-        if options.smoke:
-            return n
-        for _ in range(2):  # a first guess from a few, a better one from more
-            run = child.run(self._workload, n)
-            wall = run.get("wall", run["seconds"])
-            n = int(max(work.small, min(work.n, n * self.target / max(wall, 1e-6))))
-        return n
-
-    def take(self) -> None:
-        if self.why is None:
-            self._try(self._take)
-
-    def _take(self) -> None:
-        if self._work.fresh and self.runs and self.contender != FLOOR:
-            self.close()
-            self._child = start(self.contender, self._python)
-        assert self._child is not None
-        workload = "floor" if self.contender == FLOOR else self._workload
-        self.runs.append(self._child.run(workload, self.n))
-
-    def close(self) -> None:
-        if self._child is not None:
-            self._child.close()
-            self._child = None
-
-    def summary(self) -> dict[str, Any]:
-        if self.why is not None or not self.runs:
-            return {"why": self.why or "no figure"}
-        figures = [run["seconds"] / run["operations"] * 1e6 for run in self.runs]
-        extras = {
-            name: median([run[name] for run in self.runs])
-            for name, value in self.runs[0].items()
-            if isinstance(value, (int, float)) and name not in ("seconds", "operations")
-        }
-        if "curve" in self.runs[0]:
-            sizes = self.runs[0]["curve"]
-            extras["curve"] = {
-                size: median([run["curve"][size] for run in self.runs]) * 1e6 for size in sizes
-            }
-        return {
-            "median": median(figures), "min": min(figures), "max": max(figures), "runs": figures,
-            "n": self.n, "gil": self.hello["gil"], "python": self.hello["python"], **extras,
-        }  # fmt: skip
+def chosen(options: argparse.Namespace) -> list[str]:
+    """The workloads to measure now, in the catalogue's order."""
+    if options.only:
+        return [name for name in WORKLOADS if name in options.only]
+    if options.source:
+        return []
+    return [name for name, work in WORKLOADS.items() if options.full or not work.only_full]
 
 
-def contenders_for(workload: str, options: Any) -> list[tuple[str, str, str]]:
+def contenders_for(workload: str, options: argparse.Namespace) -> list[tuple[str, str, str]]:
     """(the name in the results, the contender, its interpreter)"""
-    chosen = [
-        (name, name, sys.executable)
-        for name in options.contenders
-        if not WORKLOADS[workload].ours_only or name in ("pinned", "pool")
+    names = [
+        name for name in options.contenders if name in OURS or not WORKLOADS[workload].ours_only
     ]
-    if options.gil_python and not WORKLOADS[workload].ours_only:
-        chosen += [
-            (f"{name} (GIL)", name, options.gil_python)
-            for name in options.contenders
-            if name in PEERS
-        ]
-    return [(FLOOR, FLOOR, sys.executable), *chosen]
+    here = [
+        (
+            name,
+            name,
+            options.peers_python or sys.executable if name in INSTALLED else sys.executable,
+        )
+        for name in names
+    ]
+    with_gil = [
+        (f"{name} (GIL)", name, options.gil_python)
+        for name in names
+        if name in PEERS and options.gil_python
+    ]
+    return [(FLOOR, FLOOR, sys.executable), *here, *with_gil]
 
 
-def measure(workload: str, options: Any) -> dict[str, Any]:
+def measure(workload: str, options: argparse.Namespace) -> dict[str, Any]:
     turns: dict[str, Turn] = {}
     try:
         for name, contender, python in contenders_for(workload, options):
             turns[name] = Turn(contender, python, workload, options)
-        rounds = options.rounds
-        if workload.startswith("growth"):  # one run of it measures every size twice
-            rounds = max(1, rounds // 2)
+        rounds = min(options.rounds, WORKLOADS[workload].rounds or options.rounds)
         for number in range(rounds):
             for turn in turns.values():
                 turn.take()
@@ -182,12 +120,13 @@ def measure(workload: str, options: Any) -> dict[str, Any]:
             print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
 
 
-def control(options: Any) -> float:
+def control(options: argparse.Namespace) -> float:
     """How much more two processes that share nothing do than one: what this machine has to give."""
-    with Strangers() as strangers:
-        turns = {"one": strangers.one, "two": strangers.two}
+    chunks = "4" if options.smoke else "40" if options.quick else "200"
+    with Strangers(STRANGER) as strangers:
+        turns = {"one": lambda: strangers.one(chunks), "both": lambda: strangers.both(chunks)}
         figures = alternate(turns, options.rounds)
-    return 2 * ratio(figures["one"], figures["two"])
+    return 2 * ratio(figures["one"], figures["both"])
 
 
 def remarks(results: Mapping[str, Any]) -> list[str]:
@@ -207,33 +146,39 @@ def main() -> None:
     options = arguments()
     if not sys.stdout.isatty():
         os.environ.setdefault("COLUMNS", "200")  # rich would cut the tables at 80
-    machine = {**facts(), "rounds": options.rounds, "quick": options.quick or options.smoke}
-    results: Results = {}
-    for workload in options.only or WORKLOADS:
-        if workload == "cpu-map":  # beside what it is held against: the load changes all the time
-            machine["two unrelated processes"] = round(control(options), 2)
+    content: dict[str, Any] = json.loads(options.source.read_text()) if options.source else {}
+    results: Results = content.get("results", {})
+    measured = chosen(options)
+    if measured:
+        machine = {**facts(), "rounds": options.rounds, "quick": options.quick or options.smoke}
+        content["facts"] = {**content.get("facts", {}), **machine}
+    for workload in measured:
         results[workload] = measure(workload, options)
         print(report.line(workload, results[workload]), flush=True)
-    machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
-    for title, columns, rows in report.tables(results):
+        if workload == "cpu-map":  # beside what it is held against: the load changes all the time
+            content["facts"]["two unrelated processes"] = round(control(options), 2)
+    if measured:
+        content["facts"]["load_after"] = [round(load, 2) for load in os.getloadavg()]
+    content["results"] = results = {name: results[name] for name in WORKLOADS if name in results}
+    if measured and not options.only:
+        content["steps"] = steps.measured(1 if options.smoke else options.rounds, options.quick)
+
+    for title, columns, rows in report.tables(content):
         table(title, columns, rows)
-    judged = bars.judge(results, machine.get("two unrelated processes"))
+    judged = bars.judge(results, content["facts"].get("two unrelated processes"))
+    content["bars"] = [bar.as_dict() for bar in judged]
+    content["remarks"] = remarks(results)
     table("Bars", ["bar", "wanted", "measured", ""], [bar.row() for bar in judged])
-    notes = remarks(results)
-    print(*notes, sep="\n")
-    print("  ".join(f"{name}: {value}" for name, value in machine.items()))
-    content = {
-        "facts": machine,
-        "results": results,
-        "bars": [bar.as_dict() for bar in judged],
-        "remarks": notes,
-    }
+    print(*content["remarks"], sep="\n")
+    print("  ".join(f"{name}: {value}" for name, value in content["facts"].items()))
+
     if options.json:
         options.json.write_text(json.dumps(content, indent=1) + "\n")
+    python = options.peers_python or sys.executable
     if options.plot:
-        report.plot(content, options.plot)
+        report.plot(content, options.plot, python)
     if options.docs:
-        report.write_docs(content)
+        report.write_docs(content, python)
     broken = [n for f in results.values() for n in f if "Error" in str(f[n].get("why"))]
     sys.exit(1 if broken else 0)
 

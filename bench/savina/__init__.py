@@ -1,13 +1,20 @@
 """Savina-style workloads: the same small programs, written for every contender.
 
 catalogue.py   what there is to run: names, sizes, units
-otavia.py      the workloads as actors of this package
+common.py      what the programs of all contenders share
+otavia.py      the workloads as actors of this package (more of them in otavia_jobs.py)
+otavia_load.py what only makes sense for us: wake-ups and growth; and our side of the latency
 peers.py       the workloads as callbacks, for all that can spawn a callback with a mailbox
-kits.py        those: threads, asyncio, Pykka, Thespian, ThreadPoolExecutor
-floor.py       what no message can be cheaper than, and what a wake-up costs at least
+kits.py        those: threads, asyncio, ThreadPoolExecutor; kits_others.py: Pykka and Thespian
+erlang/        the workloads as Erlang processes
+floor.py       what no message can be cheaper than
 latency.py     the open loop behind the latency figures
-otavia_*.py    more of the same
-erlang/        three of the programs as escripts
+stranger.py    two of it are the control of the CPU map
+
 __main__.py    one contender in a child process, told by its stdin what to run
 host.py        the other side: starts, feeds and watches the children
+turn.py        one contender at one workload: how much, how often, what came out
+
+bars.py        what the figures are held against
+report.py      tables, docs/performance.md; plot.py: the picture
 """

@@ -1,4 +1,4 @@
-"""The bars: what the figures of a run are held against. All are ratios within the one run."""
+"""The bars: what the figures of a run are held against, nearly all of them ratios within it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 
 from savina.catalogue import FLOOR, OURS, PEERS
 
+Figures = Mapping[str, Any]
+BYTES, SPAWN_RATE, CROWD = 1000, 150_000, 10_000_000
+
 
 @dataclass(frozen=True)
 class Bar:
+    """One line of the verdict."""
+
     name: str
     wanted: str
     measured: str
@@ -27,80 +32,143 @@ class Bar:
         return {**asdict(self), "verdict": self.verdict}
 
 
-def best(figures: Mapping[str, Any], names: tuple[str, ...]) -> tuple[float, str] | None:
+def at_least(name: str, wanted: float, figure: float | None, note: str = "") -> Bar:
+    met = None if figure is None else figure >= wanted
+    return Bar(name, f">= {wanted:,g}", shown(figure, note), met)
+
+
+def at_most(name: str, wanted: float, figure: float | None, note: str = "") -> Bar:
+    met = None if figure is None else figure <= wanted
+    return Bar(name, f"<= {wanted:,g}", shown(figure, note), met)
+
+
+def shown(figure: float | None, note: str) -> str:
+    if figure is None:
+        return "not measured"
+    text = f"{figure:,.0f}" if figure >= 100 else f"{figure:.2f}"
+    return f"{text} ({note})" if note else text
+
+
+def over(one: float | None, other: float | None) -> float | None:
+    return one / other if one is not None and other else None
+
+
+def best(figures: Figures, names: tuple[str, ...]) -> tuple[float | None, str]:
     """The smallest median among these contenders, and whose it is."""
     known = [(figures[n]["median"], n) for n in names if "median" in figures.get(n, {})]
-    return min(known) if known else None
+    return min(known) if known else (None, "nobody")
 
 
-def judge(results: Mapping[str, Mapping[str, Any]], processes: float | None = None) -> list[Bar]:
+def against(figures: Figures, peers: tuple[str, ...]) -> tuple[float | None, str]:
+    """How many times as fast our better dispatcher is as the best of these peers."""
+    (ours, which), (theirs, whose) = best(figures, OURS), best(figures, peers)
+    return over(theirs, ours), f"{which} against {whose}"
+
+
+def judge(results: Mapping[str, Figures], processes: float | None = None) -> list[Bar]:
     """`processes`: what two unrelated processes do together, the control of the CPU map."""
     bars: list[Bar] = []
-
-    def at_least(name: str, wanted: float, ratio: float | None, note: str = "") -> None:
-        met = None if ratio is None else ratio >= wanted
-        measured = "not measured" if ratio is None else f"{ratio:.2f}{note}"
-        bars.append(Bar(name, f">= {wanted:g}", measured, met))
-
-    def at_most(name: str, wanted: float, ratio: float | None, note: str = "") -> None:
-        met = None if ratio is None else ratio <= wanted
-        measured = "not measured" if ratio is None else f"{ratio:.2f}{note}"
-        bars.append(Bar(name, f"<= {wanted:g}", measured, met))
-
-    def times_peer(workload: str, peers: tuple[str, ...] = PEERS) -> tuple[float | None, str]:
-        figures = results.get(workload, {})
-        ours, theirs = best(figures, OURS), best(figures, peers)
-        if ours is None or theirs is None:
-            return None, ""
-        return theirs[0] / ours[0], f" ({ours[1]} against {theirs[1]})"
-
     for workload in ("counting", "fan-in"):
-        if workload not in results:
-            continue
-        figures = results[workload]
-        at_least(f"{workload}, against a thread with a SimpleQueue", 1,
-                 *times_peer(workload, ("threads",)))  # fmt: skip
-        ours, floor = best(figures, OURS), figures.get(FLOOR, {})
-        ratio = ours[0] / floor["median"] if ours and "median" in floor else None
-        at_most(f"{workload}, times the floor", 3, ratio)
-        if ratio is not None and ours is not None and "counting" in floor:
-            at_most(f"{workload}, times the floor with the same handler", 3,
-                    ours[0] / (floor["counting"] * 1e6))  # fmt: skip
+        if workload in results:
+            bars += busy_receiver(workload, results[workload])
     for workload, wanted in (
-        ("ping-pong", 6), ("ring", 6), ("ask-reply", 4), ("big", 4), ("fork-join", 2),
+        ("ping-pong", 6), ("ring", 6), ("ask-reply", 4), ("ask-reply-await", 4), ("big", 4),
+        ("fork-join", 2),
     ):  # fmt: skip
         if workload in results:
-            at_least(f"{workload}, against the best peer", wanted, *times_peer(workload))
-    if "ask-reply" in results and "ask-reply-await" in results:
-        for name in OURS:
-            by_hand, awaited = (
-                results[w].get(name, {}).get("median") for w in ("ask-reply", "ask-reply-await")
-            )
-            at_most(f"ask-reply, await against by hand ({name})", 1.5,
-                    awaited / by_hand if by_hand and awaited else None)  # fmt: skip
-    if "cpu-map" in results and "cpu-map-one" in results:
-        for name in OURS:
-            alone, together = (
-                results[w].get(name, {}).get("median") for w in ("cpu-map-one", "cpu-map")
-            )
-            at_least(f"CPU map, all workers against one ({name})", 1.9,
-                     alone / together if alone and together else None,
-                     f" (two unrelated processes: {processes})" if processes else "")  # fmt: skip
-    if "wake-up" in results:
-        for name in OURS:
-            figure = results["wake-up"].get(name, {})
-            at_most(f"notice to a sleeper, times a bare eventfd ({name})", 1.3,
-                    figure["median"] / (figure["eventfd"] * 1e6) if "median" in figure else None,
-                    )  # fmt: skip
-    for workload, title in (("growth-actors", "actors"), ("growth-queue", "queued messages")):
-        for name in OURS if workload in results else ():
-            curve = results[workload].get(name, {}).get("curve")
-            if not curve:
-                at_most(f"growth with {title} ({name})", 1.2, None)
-                continue
-            first, *rest = curve.values()
-            worst = max(rest, key=lambda value: value, default=first)
-            sizes = list(curve)
-            note = f" ({sizes[0]} to {sizes[-1]})"
-            at_most(f"growth with {title} ({name})", 1.2, worst / first, note)
+            ratio, who = against(results[workload], PEERS)
+            bars.append(at_least(f"{workload}, times as fast as the best peer", wanted, ratio, who))
+    if "fork-join" in results:
+        bars.append(beside_erlang(results["fork-join"]))
+    for name in OURS:
+        bars += one_dispatcher(name, results, processes)
     return bars
+
+
+def busy_receiver(workload: str, figures: Figures) -> list[Bar]:
+    ratio, who = against(figures, ("threads",))
+    ours, which = best(figures, OURS)
+    floor = figures.get(FLOOR, {})
+    same = floor["counting"] * 1e6 if "counting" in floor else None
+    return [
+        at_least(f"{workload}, times as fast as a thread with a SimpleQueue", 1, ratio, who),
+        at_most(
+            f"{workload}, times the floor", 3, over(ours, floor.get("median")),
+            f"{which}; with a handler that counts as ours does: {shown(over(ours, same), '')}",
+        ),
+    ]  # fmt: skip
+
+
+def beside_erlang(figures: Figures) -> Bar:
+    """Wished for, not demanded: so there is no verdict."""
+    (ours, which), (theirs, _) = best(figures, OURS), best(figures, ("erlang",))
+    return Bar(
+        "fork-join, times Erlang's time", "1 if we can", shown(over(ours, theirs), which), None
+    )
+
+
+def one_dispatcher(name: str, results: Mapping[str, Figures], processes: float | None) -> list[Bar]:
+    """What each of ours has to reach."""
+    bars: list[Bar] = []
+
+    def figure(workload: str, what: str = "median") -> float | None:
+        value: float | None = results.get(workload, {}).get(name, {}).get(what)
+        return value
+
+    if "ask-reply" in results and "ask-reply-await" in results:
+        ratio = over(figure("ask-reply-await"), figure("ask-reply"))
+        bars.append(at_most(f"ask-reply, await against by hand ({name})", 1.5, ratio))
+    if "cpu-map" in results and "cpu-map-one" in results:
+        ratio = over(figure("cpu-map-one"), figure("cpu-map"))
+        note = f"two unrelated processes: {processes}" if processes else ""
+        bars.append(at_least(f"CPU map, all workers against one ({name})", 1.9, ratio, note))
+    if "wake-up" in results:
+        bare = figure("wake-up", "eventfd")
+        ratio = over(figure("wake-up"), bare * 1e6 if bare else None)
+        note = f"{bare * 1e6:.0f} µs bare" if bare else ""
+        bars.append(
+            at_most(f"notice to a sleeper, times a bare eventfd ({name})", 1.3, ratio, note)
+        )
+    if "many" in results:
+        bars += memory(name, results["many"])
+    if "crowd" in results:
+        bars += crowd(name, results["crowd"].get(name, {}))
+    for workload, title in (("growth-actors", "actors"), ("growth-queue", "queued messages")):
+        if workload in results:
+            bars.append(growth(f"growth with {title} ({name})", figure(workload, "curve")))
+    return bars
+
+
+def memory(name: str, figures: Figures) -> list[Bar]:
+    ours, erlang = figures.get(name, {}), figures.get("erlang", {})
+    bars = [
+        at_most(
+            f"bytes an actor ({name})", BYTES, ours.get("bytes"), f"{ours.get('n', 0):,} actors"
+        )
+    ]
+    if "bytes" in erlang:
+        ratio = over(ours.get("bytes"), erlang["bytes"])
+        note = f"{erlang['bytes']:,.0f} bytes there"
+        bars.append(at_most(f"bytes an actor, times an Erlang process's ({name})", 1, ratio, note))
+    return bars
+
+
+def crowd(name: str, figure: Figures) -> list[Bar]:
+    """A size that was not reached is a bar that was not met, unless the machine is too small."""
+    n, spawn = figure.get("n"), figure.get("spawn")
+    why = str(figure.get("why", ""))
+    alive = Bar(
+        f"actors alive at once ({name})", f">= {CROWD:,}", f"{n:,}" if n else why or "not measured",
+        n >= CROWD if n else False if "Error" in why else None,
+    )  # fmt: skip
+    return [alive, at_least(f"actors spawned a second ({name})", SPAWN_RATE, over(n, spawn))]
+
+
+def growth(title: str, curve: Any) -> Bar:
+    """Flat within 20 %: the slowest size against the fastest, whichever they are."""
+    if not curve:
+        return at_most(title, 1.2, None)
+    slow, fast = max(curve, key=curve.__getitem__), min(curve, key=curve.__getitem__)
+    sizes = list(curve)
+    note = f"{int(sizes[0]):,} to {int(sizes[-1]):,}; slowest {int(slow):,}, fastest {int(fast):,}"
+    return at_most(title, 1.2, curve[slow] / curve[fast], note)

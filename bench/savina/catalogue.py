@@ -20,6 +20,7 @@ CONTENDERS = {
 }
 OURS = ("pinned", "pool")
 PEERS = ("threads", "asyncio", "executor", "pykka", "thespian")
+INSTALLED = ("pykka", "thespian")  # the others need nothing but a Python
 FLOOR = "floor"
 
 
@@ -32,8 +33,12 @@ class Workload:
     n: int
     small: int
     fixed: bool = False
+    full: int = 0  # the size that a bar speaks of, where reaching it takes minutes: with --full
+    rounds: int = 0  # so many at most
     fresh: bool = False  # a new process for every run
+    memory: int = 0  # bytes that an operation may take, at most, and keeps
     ours_only: bool = False
+    only_full: bool = False
     about: str = ""
 
 
@@ -93,21 +98,27 @@ WORKLOADS = {
         about="Eight tellers ask accounts, which ask other accounts, before they answer.",
     ),
     "sieve": Workload(
-        "sieve", "message", 3_000, 300, fixed=True,
+        "sieve", "message", 3_000, 300, fixed=True, full=3_000,
         about="Candidates run through a pipeline of filters that grows as primes are found. Here "
         "n is the largest candidate.",
     ),
     "cpu-map-one": Workload(
-        "CPU map, one worker", "chunk", 3_000, 40,
-        about="Chunks of pure Python arithmetic, on one worker.",
+        "CPU map, one worker", "chunk", 800, 8,
+        about="Chunks of pure Python arithmetic, a millisecond each, on one worker.",
     ),
     "cpu-map": Workload(
-        "CPU map, all workers", "chunk", 6_000, 40,
+        "CPU map, all workers", "chunk", 800, 8,
         about="The same on all workers.",
     ),
     "many": Workload(
-        "many actors", "actor", 100_000, 100, fixed=True, fresh=True,
-        about="Build many actors and keep them, send one message to each. Also: bytes an actor.",
+        "many actors", "actor", 100_000, 100, fixed=True, full=1_000_000, fresh=True, memory=1500,
+        about="Build a million actors (a quick run: fewer) and keep them, send one message to "
+        "each. Also: bytes an actor, and how many were built a second.",
+    ),
+    "crowd": Workload(
+        "ten million actors", "actor", 10_000_000, 1_000, fixed=True, full=10_000_000, rounds=1,
+        fresh=True, memory=1500, ours_only=True, only_full=True,
+        about="The same with ten million, all alive at once.",
     ),
     "latency": Workload(
         "latency of an ask at half load", "median", 10_000, 200,
@@ -124,15 +135,17 @@ WORKLOADS = {
         about="A notice from outside to an actor whose thread sleeps: until the handler runs.",
     ),
     "growth-actors": Workload(
-        "growth with actors", "message", 100_000, 100, fixed=True, ours_only=True,
+        "growth with actors", "message", 100_000, 100, fixed=True, full=1_000_000, rounds=2,
+        ours_only=True,
         about="Time of a message with 10 actors that all have work, and with ever more. Here n "
         "is the largest number of actors.",
     ),
     "growth-queue": Workload(
-        "growth with queued messages", "message", 100_000, 100, fixed=True, ours_only=True,
+        "growth with queued messages", "message", 100_000, 100, fixed=True, full=10_000_000,
+        rounds=2, ours_only=True,
         about="Time of a message with 1 queued at the actor, and with ever more.",
     ),
 }  # fmt: skip
 
-# The most actors a contender is asked to keep: threads are dear.
-MANY_LIMIT = {"threads": 2_000, "pykka": 1_000, "thespian": 5_000}
+# The most actors that a contender is asked to keep: threads are dear, and tasks slow to make.
+MANY_LIMIT = {"threads": 2_000, "pykka": 1_000, "thespian": 5_000, "asyncio": 100_000}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from savina.kits import Kit, Run, blocking_ask_reply, blocking_bank
+from savina.kits import Completer, Kit, Run, blocking_ask_reply, blocking_bank, future_for
+from savina.latency import half_load
 from savina.peers import Tell
 
 
@@ -36,6 +37,7 @@ class Pykka(Kit):
             "ask-reply": self._ask_reply,
             "ask-reply-await": self._ask_reply,
             "bank": self._bank,
+            "latency": self._latency,
         }
 
     def _ask_reply(self, n: int) -> dict[str, Any]:
@@ -43,6 +45,13 @@ class Pykka(Kit):
 
     def _bank(self, n: int) -> dict[str, Any]:
         return blocking_bank(Asking(self))(n)
+
+    def _latency(self, n: int) -> dict[str, Any]:
+        tell = self.spawn(Completer())
+        try:
+            return half_load(n, lambda done: tell(future_for(done)))
+        finally:
+            self.close()
 
 
 class Asking:

@@ -74,17 +74,19 @@ def wake_up(n: int) -> dict[str, Any]:
 
 
 class Again(StateActor):
-    """Sends itself every message again until its share is handled; so its mailbox never shrinks."""
+    """Sends itself every message again while there are more to come than wait already, so its
+    mailbox stays as full as it was; then it runs empty."""
 
-    def __init__(self, share: int, gate: threading.Event, sink: Any) -> None:
-        self.left, self.share, self.gate, self.sink, self.me = share, share, gate, sink, None
+    def __init__(self, share: int, queued: int, gate: threading.Event, sink: Any) -> None:
+        self.left, self.share, self.queued = share, share, queued
+        self.gate, self.sink, self.me = gate, sink, None
 
     @on(int)
     def again(self, number: int) -> None:
         left = self.left = self.left - 1
-        if left > 0:
+        if left >= self.queued:
             self.me.notice(number)
-        elif left == 0:
+        elif not left:
             self.sink.notice(self.share)
 
     @on(type(None))
@@ -95,15 +97,17 @@ class Again(StateActor):
 def steady(actors_wanted: int, queued: int, messages: int) -> float:
     """Seconds a message, with this many actors that hold this many messages each."""
     box, gate = Box(), threading.Event()
-    share = max(1, messages // actors_wanted)
+    share = max(queued, messages // actors_wanted)
     with ActorSystem(
         workers=1, dispatcher=dispatcher_of(), throughput_budget=GROWTH_BUDGET, stealing=False
     ) as actors:
         sink = actors.build_actor(Counter, share * actors_wanted, box)
-        guard = actors.build_actor(Again, 0, gate, sink)
-        workers = [Again(share, gate, sink) for _ in range(actors_wanted)]
+        guard = actors.build_actor(Again, 0, 0, gate, sink)
+        workers = [Again(share, queued, gate, sink) for _ in range(actors_wanted)]
         for worker in workers:
             worker.me = actors.build_actor(lambda worker=worker: worker)
+        while not actors.scheduler.quiet():
+            time.sleep(0.001)
         guard.notice(None)  # holds the only thread until all is queued
         for worker in workers:
             for _ in range(queued):
@@ -132,12 +136,11 @@ def _powers(first: int, last: int) -> list[int]:
 
 
 def growth_actors(n: int) -> dict[str, Any]:
-    messages = max(100_000, GROWTH_BUDGET * n)
-    return _growth(_powers(10, n), lambda size: steady(size, 1, messages))
+    return _growth(_powers(10, n), lambda size: steady(size, 1, max(100_000, GROWTH_BUDGET * size)))
 
 
 def growth_queue(n: int) -> dict[str, Any]:
-    return _growth(_powers(1, n), lambda size: steady(1, size, max(100_000, n)))
+    return _growth(_powers(1, n), lambda size: steady(1, size, max(100_000, 2 * size)))
 
 
 WORKLOADS: dict[str, Callable[[int], dict[str, Any]]] = {

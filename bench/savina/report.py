@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,10 +11,12 @@ from typing import Any
 
 from savina.catalogue import CONTENDERS, FLOOR, WORKLOADS
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "_static" / "bench.svg"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+STEPS_TITLE = "Where the time of one message goes"
+STEPS = ["step", "ns", "times the floor"]
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
@@ -41,15 +42,18 @@ def names_in(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [name for name in [*CONTENDERS, *with_gil] if name in present]
 
 
-def tables(results: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+def tables(content: Mapping[str, Any]) -> list[Table]:
+    """All tables but the bars, without the empty ones."""
+    results = content["results"]
     names = names_in(results)
     free = [name for name in names if not name.endswith("(GIL)")]
     made = [_figures("Microseconds an operation: median (best)", results, free)]
     if len(free) < len(names):
         gil = [name for name in names if name.endswith("(GIL)")]
-        made.append(_figures("The peers on a Python with a GIL", results, gil))
+        made.append(_figures("The peers on an ordinary Python 3.13, with its GIL", results, gil))
     made.append(_floors(results, free))
     made += [_many(results, names), _latency(results, names), _growth(results)]
+    made.append((STEPS_TITLE, STEPS, content.get("steps", [])))
     return [each for each in made if each[2]]
 
 
@@ -78,13 +82,14 @@ def _floors(results: Mapping[str, Mapping[str, Any]], names: list[str]) -> Table
 
 
 def _many(results: Mapping[str, Mapping[str, Any]], names: list[str]) -> Table:
-    figures = results.get("many", {})
-    rows = [
-        [name, f"{f['n']:,}", number(f["median"]), f"{f['bytes']:,.0f}"]
-        for name, f in ((name, figures.get(name, {})) for name in names)
-        if "bytes" in f
-    ]
-    return "Many actors", ["contender", "actors", "µs an actor", "bytes an actor"], rows
+    rows = []
+    for workload in ("many", "crowd"):
+        for name, f in ((name, results.get(workload, {}).get(name, {})) for name in names):
+            if "bytes" in f:
+                rate = f"{f['n'] / f['spawn']:,.0f}" if "spawn" in f else "-"
+                rows.append([name, f"{f['n']:,}", number(f["median"]), rate, f"{f['bytes']:,.0f}"])
+    columns = ["contender", "actors", "µs an actor and message", "built a second", "bytes an actor"]
+    return "Many actors: build, send one message to each, keep", columns, rows
 
 
 def _latency(results: Mapping[str, Mapping[str, Any]], names: list[str]) -> Table:
@@ -95,16 +100,24 @@ def _latency(results: Mapping[str, Mapping[str, Any]], names: list[str]) -> Tabl
         for name, f in ((name, figures.get(name, {})) for name in names)
         if "p99" in f
     ]  # fmt: skip
-    return "Latency of an ask, µs", ["contender", "asks a second", "p50", "p99", "p99.9"], rows
+    return (
+        "Latency of an ask from outside at half load, µs",
+        ["contender", "asks a second", "p50", "p99", "p99.9"],
+        rows,
+    )
 
 
 def _growth(results: Mapping[str, Mapping[str, Any]]) -> Table:
-    rows = []
-    for workload in ("growth-actors", "growth-queue"):
-        for name, figure in results.get(workload, {}).items():
-            for size, value in figure.get("curve", {}).items():
-                rows.append([WORKLOADS[workload].title, name, f"{int(size):,}", number(value)])
-    return "Growth, µs a message", ["workload", "contender", "size", "µs"], rows
+    """A row for each size, a column for each curve."""
+    curves = {
+        f"{what}, {name}": figure["curve"]
+        for workload, what in (("growth-actors", "actors"), ("growth-queue", "queued"))
+        for name, figure in results.get(workload, {}).items()
+        if "curve" in figure
+    }
+    sizes = sorted({int(size) for curve in curves.values() for size in curve})
+    rows = [[f"{n:,}", *(number(c.get(str(n))) for c in curves.values())] for n in sizes]
+    return "Growth: µs a message with so many", ["size", *curves], rows
 
 
 # ---- docs and plot
@@ -113,39 +126,57 @@ def _growth(results: Mapping[str, Mapping[str, Any]]) -> Table:
 def markdown(tabled: Table) -> str:
     title, columns, rows = tabled
     head = "| " + " | ".join(columns) + " |\n|---" + "|---:" * (len(columns) - 1) + "|\n"
-    return f"### {title}\n\n{head}" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    body = head + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return f"### {title}\n\n{body}" if title else body
 
 
-def write_docs(content: Mapping[str, Any]) -> None:
-    """Replace what stands between the markers; draw the picture again if that is possible."""
-    machine = content["facts"]
-    pieces = [
-        "Made by `./ft bench messages --docs`; edits here are lost.\n",
+def replace_block(name: str, text: str) -> None:
+    """Write the part of docs/performance.md that stands between the markers of this name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, found, rest = PAGE.read_text().partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{PAGE} has no markers for {name}")
+    PAGE.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
+    print(f"wrote {name} in {PAGE.relative_to(ROOT)}")
+
+
+def machine_line(machine: Mapping[str, Any]) -> str:
+    line = (
         f"Python {machine['python']}, GIL {'on' if machine['gil'] else 'off'}, "
-        f"{machine['cores']} cores of {machine['cpu']}, {machine['rounds']} rounds"
-        + (" (a quick run: too short to measure)" if machine["quick"] else "")
-        + f". Load average {machine['load'][0]} before and {machine['load_after'][0]} after.\n",
-    ]
-    if plot(content, PICTURE) or PICTURE.exists():
-        pieces.append(
-            "![Microseconds an operation, for each workload and contender](_static/bench.svg)\n"
-        )
-    pieces += [markdown(each) for each in tables(content["results"])]
+        f"{machine['cores']} cores of {machine['cpu']}"
+    )
+    if "rounds" in machine:
+        line += f", {machine['rounds']} rounds"
+    if machine.get("quick"):
+        line += " (a quick run: too short to measure)"
+    line += f". Load average before: {machine['load'][0]}"
+    if "load_after" in machine:
+        line += f", after: {machine['load_after'][0]}"
+    return line + ".\n"
+
+
+def write_docs(content: Mapping[str, Any], python: str) -> None:
+    """The generated parts of the page; the picture too, if that Python can draw."""
+    if not plot(content, PICTURE, python):
+        print("the picture is as it was: drawing needs matplotlib")
     bars = [[b["name"], b["wanted"], b["measured"], b["verdict"]] for b in content["bars"]]
-    pieces.append(markdown(("Bars", ["bar", "wanted", "measured", "verdict"], bars)))
+    replace_block("bars", markdown(("", ["bar", "wanted", "measured", "verdict"], bars)))
+    pieces = [machine_line(content["facts"])]
+    made = {title: (title, columns, rows) for title, columns, rows in tables(content)}
+    steps = made.pop(STEPS_TITLE, None)
+    pieces += [markdown(each) for each in made.values()]
     if content["remarks"]:
         pieces.append("".join(f"- {remark}\n" for remark in content["remarks"]))
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(pieces) + f"\n{END}{after}")
-    print(f"wrote {PAGE}")
+    replace_block("figures", "\n".join(pieces))
+    if steps is not None:
+        replace_block("steps", markdown(("", *steps[1:])))
 
 
-def plot(content: Mapping[str, Any], path: Path) -> bool:
-    """Draw in another process: matplotlib's parts may turn the GIL on."""
-    script = ROOT / "bench" / "plot.py"
+def plot(content: Mapping[str, Any], path: Path, python: str) -> bool:
+    """Draw in another process: matplotlib may live elsewhere, and its parts may turn the GIL on."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(content, file)
         file.flush()
-        done = subprocess.run([sys.executable, str(script), file.name, str(path)])
+        done = subprocess.run([python, str(HERE / "plot.py"), file.name, str(path)])
     return done.returncode == 0

@@ -82,12 +82,27 @@ MUTANTS = (
     ),
     Mutant(
         "sleepers-read-plainly",
-        breaks="whoever pushes to a ring reads by a plain load whether somebody sleeps",
-        patches=_by(
-            CREW,
-            "        if self.asleep.get_and_add(0) == 0:\n",
-            "        if self.asleep.load() == 0:\n",
-        ),
+        breaks="a push sets the ring's size lazily and reads by a plain load whether anybody sleeps",
+        patches={
+            CREW: [
+                (
+                    "        if self.asleep.get_and_add(0) == 0:\n",
+                    "        if self.asleep.load() == 0:\n",
+                )
+            ],
+            "otavia_ft.schedule.rings": [
+                (
+                    """\
+            self._count = count + 1
+        self._size.get_and_add(1)
+""",
+                    """\
+            self._count = count + 1
+        self._size.lazy_set(count + 1)
+""",
+                )
+            ],
+        },
         scenario="pool-park",
         model="tso",
     ),
