@@ -62,14 +62,24 @@ static int settled(HouseBase *house);
 
 /* ---- sending: any thread ------------------------------------------------------------------- */
 
+/* Bell.ring. Nobody sleeps on a bell that is closed, so nobody is here then. A bell that cannot
+ * take another ring rings already. */
+static void ring(SeatBase *seat)
+{
+    static const uint64_t once = 1;
+    bool wrapped;
+    while (write((int)seat->bell, &once, sizeof once) < 0 && errno == EINTR)
+        ;
+    otv_get_and_add(cell_of(seat->wakeups), 1, &wrapped);
+}
+
 /* HouseManager.wake_owner. The owner itself need not be woken; for others it is Parker.wake, an
  * exchange for the reason given there. */
 static int seat_wake_owner(SeatBase *seat)
 {
     if (this_seat != (PyObject *)seat
-        && otv_get_and_set(cell_of(seat->flag), NOTIFIED) == ASLEEP
-        && call_and_drop(call_method(seat, "ring", NULL)) < 0)
-        return -1;
+        && otv_get_and_set(cell_of(seat->flag), NOTIFIED) == ASLEEP)
+        ring(seat);
     /* Pairs with close(): either it sees what was just queued, or we see that it is closed. */
     if (otv_load_ordered(cell_of(seat->closed)))
         return call_and_drop(call_method(seat, "bury", NULL));
@@ -697,29 +707,31 @@ static PyType_Spec ContextBase_spec = {
     "otavia_ft.lane.ContextBase", sizeof(ContextBase), 0, OTV_FLAGS, ContextBase_slots,
 };
 
-OTV_OBJECT(SeatBase, business, stopping)
+OTV_OBJECT(SeatBase, business, wakeups)
 
 /* Everything that the lane follows as a pointer is checked here, once. */
 static PyObject *SeatBase_furnish(SeatBase *self, PyObject *args)
 {
-    PyObject *business, *flag, *asleep, *closed, *stopping;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!LLLL:furnish", house_queue_type, &business,
+    PyObject *business, *flag, *asleep, *closed, *stopping, *wakeups;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!LLLLL:furnish", house_queue_type, &business,
                           atomic_int_type, &flag, atomic_int_type, &asleep, atomic_int_type,
-                          &closed, atomic_int_type, &stopping, &self->steal_floor, &self->stride,
-                          &self->high_replies, &self->high_events))
+                          &closed, atomic_int_type, &stopping, atomic_int_type, &wakeups,
+                          &self->bell, &self->steal_floor, &self->stride, &self->high_replies,
+                          &self->high_events))
         return NULL;
     put_field(&self->flag, Py_NewRef(flag));
     put_field(&self->asleep, Py_NewRef(asleep));
     put_field(&self->closed, Py_NewRef(closed));
     put_field(&self->stopping, Py_NewRef(stopping));
+    put_field(&self->wakeups, Py_NewRef(wakeups));
     put_field(&self->business, Py_NewRef(business));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef SeatBase_methods[] = {
     {"furnish", (PyCFunction)SeatBase_furnish, METH_VARARGS,
-     "furnish(business, flag, asleep, closed, stopping, steal_floor, stride, high_replies, "
-     "high_events): what the native lane needs of a manager."},
+     "furnish(business, flag, asleep, closed, stopping, wakeups, bell, steal_floor, stride, "
+     "high_replies, high_events): what the native lane needs of a manager."},
     {"ready", (PyCFunction)SeatBase_ready, METH_O,
      "Queue a house that has become READY; wake its owner, and a thief if there is much."},
     {"wake_owner", (PyCFunction)SeatBase_wake_owner, METH_NOARGS,

@@ -61,6 +61,8 @@ typedef struct { /* schedule/manager.py, schedule/pool.py */
     PyObject *asleep;   /* AtomicInt: how many threads sleep, see crew.py */
     PyObject *closed;   /* AtomicInt */
     PyObject *stopping; /* AtomicInt */
+    PyObject *wakeups;  /* AtomicInt: how often the bell was rung */
+    long long bell;     /* its file descriptor, see bell.py */
     long long steal_floor;
     long long stride;
     long long high_replies;

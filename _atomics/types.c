@@ -13,8 +13,10 @@
  *    a shared reference count is a cache line that every core fights for.
  */
 #include <Python.h>
+#include <errno.h>
 #include <pthread.h>
 #include <structmember.h>
+#include <unistd.h>
 
 #include "atomics.h"
 

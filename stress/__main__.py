@@ -37,6 +37,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--workload", choices=NAMES, help="only this one (by default the seed draws it)")
     add("--workers", type=_positive, metavar="N", help="threads of each system (drawn)")
     add("--jobs", type=_positive, metavar="N", help="children at a time (as many as cores)")
+    add("--scale", type=_positive, default=1, metavar="N",
+        help="bursts N times as long, without stalls and instruments: a soak (1)")  # fmt: skip
     add("--keep-going", action="store_true", help="do not end at the first finding")
     add("--patience", type=_positive_float, default=10.0, metavar="S",
         help="a case in which nothing happens for that long hangs (10)")  # fmt: skip
@@ -83,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         workers=options.workers,
         jobs=options.jobs or os.process_cpu_count() or 1,
         mutant=options.mutant,
+        scale=options.scale,
         patience_s=options.patience,
         keep_going=options.keep_going or options.long,
     )

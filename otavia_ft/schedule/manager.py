@@ -49,6 +49,8 @@ class HouseManager(SeatBase):
             thread.crew.asleep,
             self._closed,
             thread.stopping,
+            thread.wakeups,
+            thread.reactor.bell.fileno(),
             self._steal_floor,
             self._stride,
             config.high_priority_replies,
@@ -75,10 +77,6 @@ class HouseManager(SeatBase):
     def call_thief(self) -> None:
         """There is more than the owner can do soon."""
         self._thread.crew.call_thief(self._thread)
-
-    def ring(self) -> None:
-        """The native lane has found the owner's flag ASLEEP and changed it: end its sleep."""
-        self._thread.ring()
 
     def mount(self, house: House) -> None:
         """Queue a new house for its start hooks."""

@@ -67,6 +67,7 @@ class ActorThread:
         self.system = system
         self.crew = crew
         self.stopping = AtomicInt()
+        self.wakeups = AtomicInt()
         self.reactor = Reactor(config.selector_rebuild_threshold)
         self.parker = Parker(self.reactor.bell)
         self.manager = HouseManager(self, system)
@@ -82,7 +83,6 @@ class ActorThread:
         self.steals_taken = 0
         self.steals_given = AtomicInt()
         self.parks = 0
-        self.wakeups = AtomicInt()
 
     # ---- from other threads
 
@@ -92,11 +92,6 @@ class ActorThread:
             self.wakeups.get_and_add(1)
             return True
         return False
-
-    def ring(self) -> None:
-        """The second half of `wake`, for whoever has done the first on the flag itself."""
-        self.parker.bell.ring()
-        self.wakeups.get_and_add(1)
 
     def call(self, thunk: Callable[[], Any]) -> None:
         """Run a function on this thread, in Phase 2."""

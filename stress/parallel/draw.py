@@ -25,6 +25,7 @@ class Case:
     stall_permille: int  # how often a step is followed by a stall
     collects: bool  # a thread of its own calls the garbage collector
     mutant: str | None = None
+    scale: int = 1  # bursts so many times as long: a soak, always bare
     patience_s: float = 10.0  # no progress for that long is a hang
     forced: dict[str, Any] = field(default_factory=dict)  # what the command line has changed
 
@@ -47,6 +48,7 @@ def draw(
     workload: str | None = None,
     workers: int | None = None,
     mutant: str | None = None,
+    scale: int = 1,
     patience_s: float = 10.0,
 ) -> Case:
     """The case of a seed. `workload` and `workers` replace what was drawn."""
@@ -57,16 +59,19 @@ def draw(
     settings = _settings(random.Random(f"settings {seed}"))
     if workers is not None:
         forced["workers"] = settings["workers"] = workers
+    if scale > 1:
+        forced["scale"] = scale
     rng = random.Random(f"case {seed}")
     return Case(
         seed=seed,
         workload=chosen,
         settings=settings,
         rounds=rng.choice((6, 12, 24)),
-        bare=rng.random() < 0.25,
+        bare=rng.random() < 0.25 or scale > 1,
         stall_permille=rng.choice((5, 20, 60, 150)),
         collects=rng.random() < 0.3,
         mutant=mutant,
+        scale=scale,
         patience_s=patience_s,
         forced=forced,
     )

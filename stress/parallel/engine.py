@@ -22,7 +22,7 @@ from stress.parallel.draw import Case, draw
 __all__ = ["NAMES", "Outcome", "Plan", "run", "run_case"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-KILL_AFTER_S = 90.0  # the child's own watchdog comes long before this
+KILL_AFTER_S = 90.0  # the child's own watchdog comes long before this; more for a soak
 
 # The parent does not import the runtime, so that a mutant or a crash concerns the children only.
 # A test compares this with what there is.
@@ -41,6 +41,7 @@ class Plan:
     workers: int | None = None
     jobs: int = 1
     mutant: str | None = None
+    scale: int = 1
     patience_s: float = 10.0
     keep_going: bool = False
     workloads: list[str] = field(default_factory=lambda: list(NAMES))
@@ -52,6 +53,7 @@ class Plan:
             workload=self.workload,
             workers=self.workers,
             mutant=self.mutant,
+            scale=self.scale,
             patience_s=self.patience_s,
         )
 
@@ -137,7 +139,7 @@ def run_case(case: Case) -> dict[str, Any]:
         text=True,
     )
     try:
-        out, err = child.communicate(timeout=KILL_AFTER_S)
+        out, err = child.communicate(timeout=KILL_AFTER_S + 2 * case.scale)
     except subprocess.TimeoutExpired:
         child.kill()
         out, err = child.communicate()

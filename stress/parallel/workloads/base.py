@@ -25,7 +25,7 @@ class Workload:
         self.sent = 0  # messages of this round, for the statistics
         # Fresh houses with a message or two, or long-lived ones with bursts: each finds bugs that
         # the other does not.
-        self.tiny = rng.random() < 0.5
+        self.tiny = rng.random() < 0.5 and lab.case.scale == 1
 
     @classmethod
     def settings(cls, drawn: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +51,9 @@ class Workload:
 
     def burst(self, most: int = 200) -> int:
         """How many messages a sender sends."""
-        return self.rng.choice((1, 1, 2, 3)) if self.tiny else self.rng.randrange(20, most)
+        if self.tiny:
+            return self.rng.choice((1, 1, 2, 3))
+        return self.rng.randrange(20, most) * self.lab.case.scale
 
 
 class Watched(StateActor):

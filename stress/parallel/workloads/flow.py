@@ -143,7 +143,7 @@ class Tokens(Workload):
         rng = self.rng
         self.arrived: list[int] = []
         self.stations: list[Station] = []
-        self.hops = rng.randrange(1, 8) if self.tiny else rng.randrange(50, 300)
+        self.hops = rng.randrange(1, 8) if self.tiny else self.burst(300)
         self.tokens = rng.choice((1, 2, 3, 7))
 
         def made() -> Station:
