@@ -73,11 +73,15 @@ class Turn:
             self._try(self._take)
 
     def _take(self) -> None:
-        if self._work.fresh and self.runs and self.contender != FLOOR:
+        workload = "floor" if self.contender == FLOOR else self._workload
+        if self.runs and (self._work.fresh or self._options.full):
+            # Where things lie in memory decides what falls together in CPython's caches, for as
+            # long as a process lives. With --full every round draws anew.
             self.close()
             self._child = start(self.contender, self._python)
+            if not self._work.fixed:
+                self._child.run(workload, max(self._work.small, self.n // 10))  # warms up
         assert self._child is not None
-        workload = "floor" if self.contender == FLOOR else self._workload
         self.runs.append(self._child.run(workload, self.n))
 
     def close(self) -> None:
