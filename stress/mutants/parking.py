@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "sleepers-read-plainly",
-        breaks="a push sets the ring's size lazily and reads by a plain load whether anybody sleeps",
+        breaks="a push sets the ring's size lazily and reads plainly whether anybody sleeps",
         patches={
             CREW: [
                 (
