@@ -10,6 +10,7 @@ from otavia_ft import ActorSystem
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "docs" / "examples"
 EXPECTED = {
+    "counter": "Total(value=45)\n",
     "barrier": "[True, True, True, False, False] 190\n",
     "relay_by_hand": "40\n",
     "relay_with_await": "40\n",

@@ -1,4 +1,4 @@
-"""The README's example: a counter, a notice, an ask from outside."""
+"""The README's example: a counter, asks from outside, a notice."""
 
 from dataclasses import dataclass
 
@@ -6,16 +6,16 @@ from otavia_ft import ActorSystem, Ask, Notice, Reply, StateActor, on
 
 
 @dataclass(frozen=True, slots=True)
-class Add(Notice):
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class Total(Reply):
     value: int
 
 
-class Get(Ask[Total]):
+@dataclass(frozen=True, slots=True)
+class Add(Ask[Total]):  # is answered with a Total
+    n: int
+
+
+class Reset(Notice):  # wants no answer
     pass
 
 
@@ -24,17 +24,18 @@ class Counter(StateActor):
         self.total = 0
 
     @on(Add)
-    def add(self, message: Add) -> None:
+    def add(self, message: Add) -> Total:
         self.total += message.n  # no lock: one actor runs on one thread at a time
-
-    @on(Get)
-    def get(self, message: Get) -> Total:
         return Total(self.total)
+
+    @on(Reset)
+    def reset(self, message: Reset) -> None:
+        self.total = 0
 
 
 if __name__ == "__main__":
     with ActorSystem() as system:
         counter = system.build_actor(Counter)
-        for n in range(10):
-            counter.notice(Add(n))
-        print(system.ask(counter, Get(), timeout=5).result())
+        totals = [system.ask(counter, Add(n), timeout=5) for n in range(10)]
+        print(totals[-1].result())  # Total(value=45)
+        counter.notice(Reset())

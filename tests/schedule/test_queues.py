@@ -1,27 +1,40 @@
 """House queues: order, priority, ageing, stealing; against list models and with real threads."""
 
+import gc
 import signal
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from otavia_ft.atomic import HouseCell
+from otavia_ft.lane import HouseBase, HouseQueue
 from otavia_ft.schedule.queues import FIFOHouseQueue, HouseList, PriorityHouseQueue
 
+# The queue of the native lane has to do what the one in Python does.
+KINDS = [PriorityHouseQueue] if HouseQueue is None else [PriorityHouseQueue, HouseQueue]
 
-class Seat(HouseCell):
+Kind = Callable[[int], Any]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return request.param
+
+
+class Seat(HouseBase):
     """What a queue needs of a house."""
 
-    __slots__ = ("high_priority", "name", "next_house")
+    __slots__ = ("name",)
 
     def __init__(self, name: int, high: bool = False) -> None:
         self.name = name
         self.high_priority = high
-        self.next_house: Any = None
+        self.next_house = None
 
 
 def names(pop: Callable[[], Any]) -> list[int]:
@@ -40,10 +53,10 @@ def test_a_fifo_queue_gives_houses_in_the_order_of_their_coming() -> None:
     assert len(queue) == 0
 
 
-def test_an_empty_queue_gives_nothing() -> None:
+def test_an_empty_queue_gives_nothing(kind: Kind) -> None:
     assert FIFOHouseQueue().dequeue() is None
-    assert PriorityHouseQueue(4).dequeue() is None
-    assert PriorityHouseQueue(4).try_steal() is None
+    assert kind(4).dequeue() is None
+    assert kind(4).try_steal() is None
 
 
 def test_a_house_that_left_a_queue_holds_on_to_no_other() -> None:
@@ -57,16 +70,16 @@ def test_a_house_that_left_a_queue_holds_on_to_no_other() -> None:
     assert second.next_house is None
 
 
-def test_high_priority_goes_first_and_keeps_its_own_order() -> None:
-    queue = PriorityHouseQueue(ageing_limit=100)
+def test_high_priority_goes_first_and_keeps_its_own_order(kind: Kind) -> None:
+    queue = kind(100)
     for i, high in enumerate([False, True, False, True]):
         queue.enqueue(Seat(i, high))
     assert (len(queue), queue.high) == (4, 2)
     assert names(queue.dequeue) == [1, 3, 0, 2]
 
 
-def test_the_priority_is_the_one_at_the_time_of_enqueueing() -> None:
-    queue = PriorityHouseQueue(ageing_limit=100)
+def test_the_priority_is_the_one_at_the_time_of_enqueueing(kind: Kind) -> None:
+    queue = kind(100)
     late, high = Seat(1), Seat(2, True)
     queue.enqueue(late)
     late.high_priority = True
@@ -74,8 +87,8 @@ def test_the_priority_is_the_one_at_the_time_of_enqueueing() -> None:
     assert names(queue.dequeue) == [2, 1]
 
 
-def test_after_ageing_limit_high_houses_one_normal_house_has_its_turn() -> None:
-    queue = PriorityHouseQueue(ageing_limit=3)
+def test_after_ageing_limit_high_houses_one_normal_house_has_its_turn(kind: Kind) -> None:
+    queue = kind(3)
     for i in range(8):
         queue.enqueue(Seat(i, high=True))
     for i in (100, 101):
@@ -83,15 +96,15 @@ def test_after_ageing_limit_high_houses_one_normal_house_has_its_turn() -> None:
     assert names(queue.dequeue) == [0, 1, 2, 100, 3, 4, 5, 101, 6, 7]
 
 
-def test_the_ageing_guard_lets_high_houses_go_on_when_no_normal_one_waits() -> None:
-    queue = PriorityHouseQueue(ageing_limit=2)
+def test_the_ageing_guard_lets_high_houses_go_on_when_no_normal_one_waits(kind: Kind) -> None:
+    queue = kind(2)
     for i in range(5):
         queue.enqueue(Seat(i, high=True))
     assert names(queue.dequeue) == [0, 1, 2, 3, 4]
 
 
-def test_a_house_that_keeps_itself_high_cannot_starve_a_normal_one() -> None:
-    queue = PriorityHouseQueue(ageing_limit=64)
+def test_a_house_that_keeps_itself_high_cannot_starve_a_normal_one(kind: Kind) -> None:
+    queue = kind(64)
     queue.enqueue(Seat(0))
     greedy = Seat(1, high=True)
     queue.enqueue(greedy)
@@ -104,8 +117,8 @@ def test_a_house_that_keeps_itself_high_cannot_starve_a_normal_one() -> None:
     assert order.index(0) == 64
 
 
-def test_enqueue_tells_how_many_wait_in_both_lists_together() -> None:
-    queue = PriorityHouseQueue(4)
+def test_enqueue_tells_how_many_wait_in_both_lists_together(kind: Kind) -> None:
+    queue = kind(4)
     assert [queue.enqueue(Seat(i, high=i % 2 == 0)) for i in range(6)] == [1, 2, 3, 4, 5, 6]
 
 
@@ -118,8 +131,8 @@ def test_a_thief_takes_from_the_head_and_never_the_last_one() -> None:
     assert names(queue.pop) == [2]
 
 
-def test_a_thief_takes_high_houses_before_normal_ones_and_leaves_one_of_each() -> None:
-    queue = PriorityHouseQueue(4)
+def test_a_thief_takes_high_houses_before_normal_ones_and_leaves_one_of_each(kind: Kind) -> None:
+    queue = kind(4)
     for i in range(6):
         queue.enqueue(Seat(i, high=i >= 3))
     assert queue.stealable
@@ -164,11 +177,13 @@ def test_a_signal_handler_that_sends_finds_no_lock_held_by_its_own_thread() -> N
 class PriorityModel(RuleBasedStateMachine):
     """The priority queue against two deques and a counter."""
 
+    kind: Any = PriorityHouseQueue
+
     limit = 3
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = PriorityHouseQueue(self.limit)
+        self.queue = self.kind(self.limit)
         self.high: deque[int] = deque()
         self.normal: deque[int] = deque()
         self.row = 0
@@ -214,14 +229,39 @@ class PriorityModel(RuleBasedStateMachine):
         assert self.queue.stealable == (len(self.high) > 1 or len(self.normal) > 1)
 
 
+class NativeModel(PriorityModel):
+    kind = KINDS[-1]
+
+
 PriorityModel.TestCase.settings = settings(max_examples=60, deadline=None)
+NativeModel.TestCase.settings = PriorityModel.TestCase.settings
 TestPriorityModel = PriorityModel.TestCase
+TestNativeModel = NativeModel.TestCase
+
+
+@pytest.mark.parametrize("native", KINDS[1:])
+def test_the_native_queue_holds_nothing_but_houses(native: Kind) -> None:
+    with pytest.raises(TypeError, match="holds houses, not 5"):
+        native(1).enqueue(5)
+
+
+def test_a_queue_that_goes_lets_its_houses_go(kind: Kind) -> None:
+    class Mortal(Seat):
+        __slots__ = ("__weakref__",)
+
+    queue, seats = kind(1), [Mortal(n, n % 2 == 0) for n in range(4)]
+    for seat in seats:
+        queue.enqueue(seat)
+    watches = [weakref.ref(seat) for seat in seats]
+    del seat, seats, queue
+    gc.collect()
+    assert [watch() for watch in watches] == [None] * 4
 
 
 def test_many_enqueuers_an_owner_and_a_thief_lose_and_double_nothing(
-    in_parallel: Callable[..., list[Any]],
+    kind: Kind, in_parallel: Callable[..., list[Any]]
 ) -> None:
-    queue = PriorityHouseQueue(8)
+    queue = kind(8)
     each = 3000
 
     def work(i: int) -> list[int]:

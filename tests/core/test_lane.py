@@ -1,0 +1,155 @@
+"""The lanes: what the native one must refuse, and what neither may keep."""
+
+import gc
+
+import pytest
+
+from otavia_ft import ActorAddress, Ask, AskFailed, MessageFuture, StackError, StateActor, on
+from otavia_ft.lane import NATIVE_LANE, HouseBase
+from otavia_ft.stack.table import FutureDispatcher
+from otavia_ft.testkit import TestSystem
+
+native = pytest.mark.skipif(not NATIVE_LANE, reason="these checks stand between Python and C")
+
+
+class Get(Ask[int]):
+    pass
+
+
+class Run(Ask[int]):
+    pass
+
+
+class Server(StateActor):
+    @on(Get)
+    def get(self, message: Get) -> int:
+        return 1
+
+
+@native
+class TestMisuse:
+    def test_an_address_is_made_of_a_house(self):
+        with pytest.raises(TypeError, match="HouseBase"):
+            ActorAddress(5)
+
+    def test_a_house_without_an_actor_has_no_address_and_takes_no_mail(self):
+        house = HouseBase()
+        for use in (
+            lambda: ActorAddress(house),
+            lambda: house.notice(1),
+            lambda: house.answer(1, 2),
+            lambda: house.ask(5),
+        ):
+            with pytest.raises((RuntimeError, TypeError), match=r"no actor|takes an Envelope"):
+                use()
+
+    def test_a_turn_wants_a_context(self):
+        with TestSystem() as system:
+            house = system.build_actor(Server).house
+            system.run()
+            with pytest.raises(TypeError, match="run_turn takes a context, not 'x'"):
+                house.run_turn("x")
+            with pytest.raises(TypeError, match=r"work takes \(context, left\)"):
+                house.work("x", 1)
+            with pytest.raises(TypeError, match="run_state_actors takes"):
+                house.scheduler.run_state_actors("x", None)
+            with pytest.raises(AttributeError):
+                house.scheduler = None
+            with pytest.raises(AttributeError):
+                house.plan = None
+
+    def test_the_table_of_futures_holds_promises(self):
+        with pytest.raises(TypeError, match="the table holds promises, not 7"):
+            FutureDispatcher().push(7)
+
+    def test_an_ask_takes_no_more_than_it_knows(self):
+        asked = []
+
+        class Asker(StateActor):
+            @on(Run)
+            def run(self, message: Run) -> int:
+                for arguments, options in (((1, None, 3), {}), ((1,), {"until": 2})):
+                    with pytest.raises(TypeError):
+                        self.server.ask(*arguments, **options)
+                    asked.append(arguments)
+                return len(asked)
+
+        with TestSystem() as system:
+            asker = Asker()
+            asker.server = system.build_actor(Server)
+            assert system.ask_now(system.build_actor(lambda: asker), Run()) == 2
+
+
+def test_a_handler_that_awaits_often_keeps_no_answer_of_before():
+    """Its stack links what has come until it is suspended again, and no longer."""
+    living = []
+
+    class Asker(StateActor):
+        def __init__(self, server):
+            self.server = server
+
+        @on(Run)
+        async def run(self, message: Run) -> int:
+            total = 0
+            for _ in range(300):
+                total += await self.server.ask(Get())
+            living.append(sum(isinstance(thing, MessageFuture) for thing in gc.get_objects()))
+            return total
+
+    with TestSystem() as system:
+        asker = system.build_actor(Asker, system.build_actor(Server))
+        gc.collect()
+        gc.disable()
+        try:
+            before = sum(isinstance(thing, MessageFuture) for thing in gc.get_objects())
+            assert system.ask_now(asker, Run()) == 300
+        finally:
+            gc.enable()
+    assert living[0] - before <= 2
+
+
+def test_a_message_that_is_a_tuple_arrives_whole():
+    got = []
+
+    class Taker(StateActor):
+        mailbox_capacity = 5
+
+        @on(tuple)
+        def take(self, message: tuple) -> None:
+            got.append(message)
+
+    with TestSystem() as system:
+        system.build_actor(Taker).notice((1, 2))
+        system.run()
+    assert got == [(1, 2)]
+
+
+def test_a_future_that_failed_raises_where_it_is_awaited_and_again_when_read():
+    seen = []
+
+    class Broken(StateActor):
+        @on(Get)
+        def get(self, message: Get) -> int:
+            raise KeyError("no")
+
+    class Asker(StateActor):
+        def __init__(self, server):
+            self.server = server
+
+        @on(Run)
+        async def run(self, message: Run) -> int:
+            future = self.server.ask(Get())
+            with pytest.raises(StackError):
+                future.get_now()
+            try:
+                await future
+            except AskFailed as error:
+                seen.append(type(error.cause))
+            with pytest.raises(AskFailed):
+                await future
+            return 5
+
+    with TestSystem() as system:
+        asker = system.build_actor(Asker, system.build_actor(Broken))
+        assert system.ask_now(asker, Run()) == 5
+    assert seen == [KeyError]
