@@ -1,0 +1,435 @@
+/* The native lane, second half: a turn. See lane.c for what this is.
+ *
+ *     queue -> SCHEDULED -> RUNNING -> dispatch -> handler -> READY again, or WAITING and look
+ */
+
+/* ---- running a stack: the runner only ------------------------------------------------------ */
+
+/* engine.fail_stack, with the exception that is set. */
+static int fail_stack(ContextBase *context, HouseBase *house, StackBase *stack)
+{
+    PyObject *error = PyErr_GetRaisedException();
+    Py_CLEAR(context->stack); /* a restart hook must not ask on behalf of the stack that failed */
+    int failed = call_and_drop(PyObject_CallFunctionObjArgs(
+        known.fail_stack, context, house, stack, error, NULL));
+    Py_XDECREF(error);
+    return failed;
+}
+
+/* engine.finished */
+static int finish(ContextBase *context, HouseBase *house, StackBase *stack)
+{
+    stack_drop_completed(stack);
+    if (!is_some(stack->uncompleted_head) && house->barrier != (PyObject *)stack
+        && !is_some(context->recycle))
+        return 0;
+    return call_and_drop(PyObject_CallFunctionObjArgs(
+        known.finished, context, house, stack, NULL));
+}
+
+static inline bool replies(StackBase *stack)
+{
+    return Py_TYPE(stack) == (PyTypeObject *)known.ask_stack;
+}
+
+/* A handler's result as the answer to its ask. -1: the exception is set. */
+static int reply_with(StackBase *stack, PyObject *result)
+{
+    if (PyObject_TypeCheck(result, promise_base_type))
+        return call_and_drop(PyObject_CallOneArg(known.check_reply, result));
+    stack->done = 1;
+    return answer(stack->asker, stack->ask_id, result);
+}
+
+/* CoroutineState.advance. 0: suspended or done (see stack->done), -1: the exception is set. */
+static int advance(HouseBase *house, StackBase *stack, CoroutineBase *state)
+{
+    PyObject *item = NULL;
+    switch (PyIter_Send(state->coroutine, Py_None, &item)) {
+    case PYGEN_RETURN: {
+        int failed = 0;
+        if (replies(stack))
+            failed = reply_with(stack, item);
+        else
+            stack->done = 1;
+        Py_DECREF(item);
+        return failed;
+    }
+    case PYGEN_NEXT:
+        if (PyObject_TypeCheck(item, promise_base_type) && is_pending((PromiseBase *)item)
+            && ((PromiseBase *)item)->stack == (PyObject *)stack) {
+            put_field(&state->awaited, item);
+            stack_drop_completed(stack);
+            if (stack->state != (PyObject *)state)
+                put_field(&stack->state, Py_NewRef((PyObject *)state));
+            return 0;
+        } else {
+            PyObject *result = PyObject_CallFunctionObjArgs(known.advance, state, stack, item, NULL);
+            Py_DECREF(item);
+            if (result == NULL)
+                return -1;
+            int failed = 0;
+            if (!stack->done)
+                failed = call_and_drop(PyObject_CallFunctionObjArgs(
+                    known.after_resume, house, stack, result, NULL));
+            Py_DECREF(result);
+            return failed;
+        }
+    default:
+        return -1;
+    }
+}
+
+static PyObject *resume_notice_name, *resume_ask_name;
+
+/* engine.run_stack */
+static int run_stack(ContextBase *context, HouseBase *house, StackBase *stack)
+{
+    PlanBase *plan = (PlanBase *)house->plan;
+    bool asked = replies(stack);
+    int failed;
+    put_field(&context->stack, Py_NewRef((PyObject *)stack));
+    if ((asked ? plan->short_asks : plan->short_notices)
+        && PyObject_TypeCheck(stack->state, coroutine_base_type)) {
+        CoroutineBase *state = (CoroutineBase *)Py_NewRef(stack->state);
+        failed = advance(house, stack, state);
+        Py_DECREF(state);
+    } else {
+        PyObject *result;
+        if (asked || Py_TYPE(stack) == (PyTypeObject *)known.notice_stack) {
+            PyObject *args[2] = {stack->actor, (PyObject *)stack};
+            result = PyObject_VectorcallMethod(asked ? resume_ask_name : resume_notice_name, args,
+                                               2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        } else {
+            result = call_method(stack, "resume", NULL);
+        }
+        if (result == NULL) {
+            failed = -1;
+        } else if (result == known.finish && stack->done) {
+            failed = 0;
+        } else if (result == known.suspend && is_some(stack->next_state)
+                   && is_some(stack->uncompleted_head)) {
+            if (stack->state != stack->next_state)
+                stack_drop_completed(stack);
+            put_field(&stack->state, stack->next_state);
+            stack->next_state = NULL;
+            failed = 0;
+        } else {
+            failed = call_and_drop(PyObject_CallFunctionObjArgs(
+                known.after_resume, house, stack, result, NULL));
+        }
+        Py_XDECREF(result);
+    }
+    if (failed)
+        failed = fail_stack(context, house, stack);
+    else if (stack->done)
+        failed = finish(context, house, stack);
+    Py_CLEAR(context->stack);
+    return failed;
+}
+
+/* A stack for the message in hand. */
+static StackBase *new_stack(PyObject *type, HouseBase *house, PyObject *content)
+{
+    StackBase *stack = (StackBase *)StackBase_new((PyTypeObject *)type, NULL, NULL);
+    if (stack != NULL) {
+        stack->house = Py_NewRef((PyObject *)house);
+        stack->actor = Py_XNewRef(house->actor);
+        stack->content = Py_NewRef(content);
+    }
+    return stack;
+}
+
+/* ---- dispatch: the runner only ------------------------------------------------------------- */
+
+/* The next message of a mailbox, as Drain gives it: one a step, and none while a system message
+ * waits, so that a pill overtakes a backlog after the message in hand. */
+static inline PyObject *next_message(HouseBase *house, int box, int64_t *left)
+{
+    if (*left <= 0 || otv_has_mail(&house->cell.box[BOX_system]))
+        return NULL;
+    PyObject *message = (PyObject *)otv_pop(&house->cell.box[box]);
+    if (message != NULL)
+        --*left;
+    return message;
+}
+
+/* engine.receive_reply, for one reply to one ask. */
+static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
+{
+    PyObject *ids = PyTuple_GET_ITEM(item, 0), *reply = PyTuple_GET_ITEM(item, 1);
+    PromiseBase *promise = NULL;
+    if (PyLong_CheckExact(ids) && table_of(house) != NULL)
+        promise = table_pop(table_of(house), PyLong_AsLongLong(ids));
+    if (promise == NULL) /* several at once, or nobody waits any more */
+        return call_and_drop(PyObject_CallFunctionObjArgs(
+            known.receive_reply, context, house, ids, reply, NULL));
+    int failed = 0;
+    if (is_some(promise->timer))
+        failed = call_and_drop(call_method(promise->timer, "cancel", NULL));
+    put_field(&promise->outcome, Py_NewRef(known.success));
+    put_field(&promise->value, Py_NewRef(reply));
+    StackBase *stack = (StackBase *)promise->stack;
+    if (!failed && is_some((PyObject *)stack)) {
+        Py_INCREF(stack);
+        stack_move_completed(stack, promise);
+        int resumable = 1;
+        if (is_some(stack->uncompleted_head)) {
+            PyObject *answer = call_method(stack->state, "resumable", NULL);
+            resumable = answer == NULL ? -1 : PyObject_IsTrue(answer);
+            Py_XDECREF(answer);
+        }
+        if (resumable < 0) /* a state is user code too */
+            failed = fail_stack(context, house, stack);
+        else if (resumable)
+            failed = run_stack(context, house, stack);
+        Py_DECREF(stack);
+    }
+    Py_DECREF(promise);
+    return failed;
+}
+
+/* The function for a message: the dict knows most of them, __missing__ finds the others. */
+static PyObject *handler_of(PyObject *handlers, PyObject *message)
+{
+    PyObject *handler;
+    if (PyDict_GetItemRef(handlers, (PyObject *)Py_TYPE(message), &handler) == 0)
+        handler = PyObject_GetItem(handlers, (PyObject *)Py_TYPE(message));
+    return handler;
+}
+
+/* handlers.py: call the handler of a message without a stack; one is made should it be wanted.
+ * `item` is the notice, or the envelope of an ask; its reference is taken over. */
+static int run_bare(ContextBase *context, HouseBase *house, PyObject *actor, PyObject *item,
+                    bool asked)
+{
+    PyObject *message = asked ? ((EnvelopeBase *)item)->message : item;
+    PyObject *handler = handler_of(((PlanBase *)house->plan)->handlers, message);
+    PyObject *result = NULL;
+    int failed;
+    put_field(&context->message, item);
+    context->bare = asked ? BARE_ASK : BARE_NOTICE;
+    if (handler != NULL) {
+        PyObject *args[3] = {NULL, actor, message};
+        result = PyObject_Vectorcall(handler, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        Py_DECREF(handler);
+    }
+    if (result == NULL) {
+        failed = -1;
+    } else if (PyCoro_CheckExact(result)) {
+        failed = call_and_drop(PyObject_CallFunctionObjArgs(
+            known.go_async, context, house, result, NULL));
+    } else if (is_some(context->stack)) {
+        failed = call_and_drop(PyObject_CallFunctionObjArgs(
+            known.end, context, house, asked ? result : NULL, NULL));
+    } else if (!asked) {
+        failed = 0;
+    } else if (PyObject_TypeCheck(result, promise_base_type)) {
+        failed = call_and_drop(PyObject_CallOneArg(known.check_reply, result));
+    } else {
+        EnvelopeBase *envelope = (EnvelopeBase *)item;
+        failed = answer(envelope->asker, envelope->message_id, result);
+    }
+    Py_XDECREF(result);
+    if (failed) {
+        PyObject *error = PyErr_GetRaisedException();
+        failed = call_and_drop(PyObject_CallFunctionObjArgs(
+            known.fail, context, house, error, NULL));
+        Py_XDECREF(error);
+    }
+    return failed;
+}
+
+static int run_with_stack(ContextBase *context, HouseBase *house, PyObject *item, bool asked)
+{
+    EnvelopeBase *envelope = (EnvelopeBase *)item;
+    StackBase *stack = asked ? new_stack(known.ask_stack, house, envelope->message)
+                             : new_stack(known.notice_stack, house, item);
+    int failed = -1;
+    if (stack != NULL) {
+        if (asked) {
+            stack->asker = Py_NewRef(envelope->asker);
+            stack->ask_id = envelope->message_id;
+        }
+        failed = run_stack(context, house, stack);
+        Py_DECREF(stack);
+    }
+    Py_DECREF(item);
+    return failed;
+}
+
+/* House._dispatch for a pass with nothing but replies, asks and notices. */
+static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *left)
+{
+    PlanBase *plan = (PlanBase *)house->plan;
+    PyObject *actor = Py_NewRef(house->actor); /* a handler may end its actor */
+    PyObject *item;
+    int failed = 0;
+    if (mail & REPLY_BIT)
+        while (!failed && (item = next_message(house, BOX_reply, left)) != NULL) {
+            failed = receive_reply(context, house, item);
+            Py_DECREF(item);
+        }
+    for (int box = BOX_ask; box <= BOX_notice && !failed; box++) {
+        bool asked = box == BOX_ask;
+        bool bare = asked ? plan->short_asks : plan->short_notices;
+        if (!(mail & (1 << box)))
+            continue;
+        while (!failed && !is_some(house->barrier)
+               && (item = next_message(house, box, left)) != NULL)
+            failed = bare ? run_bare(context, house, actor, item, asked)
+                          : run_with_stack(context, house, item, asked);
+        if (bare) {
+            Py_CLEAR(context->message);
+            context->bare = NOT_BARE;
+        }
+    }
+    Py_DECREF(actor);
+    if (!failed && is_some(context->later) && Py_SIZE(context->later) > 0)
+        failed = call_and_drop(call_method(house, "_run_later", context));
+    return failed;
+}
+
+static inline bool has_items(PyObject *list)
+{
+    return is_some(list) && PyList_GET_SIZE(list) > 0;
+}
+
+/* Whether this pass is one of the common ones. */
+static bool common(ContextBase *context, HouseBase *house, long mail)
+{
+    PlanBase *plan = (PlanBase *)house->plan;
+    return house->plain && house->actor != NULL && !(mail & (SYSTEM_BIT | EXCEPTION_BIT | EVENT_BIT))
+        && !is_some(house->stop_reason) && !is_some(house->channel_futures)
+        && !plan->special && !is_some(context->recycle);
+}
+
+/* House._dispatch or House._dispatch_channel_futures, in Python: what is left of the budget. */
+static int dispatch_in_python(ContextBase *context, HouseBase *house, long mail, int64_t *left)
+{
+    PyObject *result = mail
+        ? PyObject_CallMethod((PyObject *)house, "_dispatch", "OlL", context, mail, (long long)*left)
+        : PyObject_CallMethod((PyObject *)house, "_dispatch_channel_futures", "OL", context,
+                              (long long)*left);
+    if (result == NULL)
+        return -1;
+    *left = PyLong_AsLongLong(result);
+    Py_DECREF(result);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* House.work */
+static int64_t house_work(HouseBase *house, ContextBase *context, int64_t left)
+{
+    put_field(&context->house, Py_NewRef((PyObject *)house));
+    int failed = 0;
+    while (left > 0 && !failed) {
+        long mail = house_mail(&house->cell);
+        if (is_some(house->barrier))
+            mail &= IN_BARRIER;
+        if (mail == 0 && !has_items(house->channel_futures))
+            break;
+        if (mail != 0 && common(context, house, mail))
+            failed = dispatch(context, house, mail, &left);
+        else
+            failed = dispatch_in_python(context, house, mail, &left);
+    }
+    if (failed) { /* the engine catches all; this is the net */
+        PyObject *error = PyErr_GetRaisedException();
+        if (call_and_drop(PyObject_CallMethod((PyObject *)house, "log_failure", "sO",
+                                              "could not finish its turn", error)) < 0)
+            PyErr_Clear();
+        Py_XDECREF(error);
+        left = 0; /* whatever it is, others come first */
+    }
+    Py_CLEAR(context->house);
+    return left;
+}
+
+static bool has_mail(HouseBase *house, long mask)
+{
+    return (house_mail(&house->cell) & mask) != 0;
+}
+
+/* House._complete: READY again, or WAITING and look once more. */
+static int complete(HouseBase *house)
+{
+    SeatBase *seat = (SeatBase *)house->scheduler;
+    long mask = is_some(house->barrier) ? IN_BARRIER : EVERYTHING;
+    bool high = table_of(house) == NULL || table_of(house)->count == 0;
+    if (has_items(house->channel_futures) || has_mail(house, mask)) {
+        high = high || box_size(house, BOX_reply) > seat->high_replies
+            || box_size(house, BOX_event) > seat->high_events;
+        atomic_store_explicit(&house->high_priority, high, memory_order_relaxed);
+        return house_run_to_ready(&house->cell) < 0 ? -1 : seat_ready(seat, house);
+    }
+    atomic_store_explicit(&house->high_priority, high, memory_order_relaxed);
+    if (house_run_to_waiting(&house->cell) < 0)
+        return -1;
+    if (has_mail(house, mask))
+        return ready_if(house_try_ready(&house->cell), house);
+    return 0;
+}
+
+static int run_turn(HouseBase *house, ContextBase *context)
+{
+    int entered = house_try_run(&house->cell);
+    if (entered <= 0)
+        return entered; /* 0: a stale entry, somebody else has run it */
+    context->turns++;
+    int64_t left = house_work(house, context, context->budget);
+    context->messages += context->budget - left;
+    return complete(house);
+}
+
+/* HouseManager.run_state_actors */
+static PyObject *SeatBase_run_state_actors(SeatBase *self, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !PyObject_TypeCheck(args[0], context_base_type))
+        return PyErr_Format(PyExc_TypeError, "run_state_actors takes (context, deadline)");
+    if (self->business == NULL)
+        return PyErr_Format(PyExc_RuntimeError, "this seat has no queue: furnish it first");
+    ContextBase *context = (ContextBase *)args[0];
+    long long deadline = args[1] == Py_None ? -1 : PyLong_AsLongLong(args[1]);
+    if (PyErr_Occurred())
+        return NULL;
+    long long count = 0;
+    HouseBase *house;
+    while ((house = queue_dequeue((HouseQueue *)self->business)) != NULL) {
+        int scheduled = house_try_schedule(&house->cell);
+        int failed = scheduled > 0 ? run_turn(house, context) : scheduled;
+        Py_DECREF(house);
+        if (failed)
+            return NULL;
+        count++;
+        /* A look at the clock costs about as much as a short turn: one look for many turns. */
+        if (count % self->stride == 0) {
+            if (otv_load(cell_of(self->stopping)))
+                break;
+            if (deadline >= 0) {
+                struct timespec now;
+                clock_gettime(CLOCK_MONOTONIC, &now);
+                if (now.tv_sec * 1000000000LL + now.tv_nsec >= deadline)
+                    break;
+            }
+        }
+    }
+    return PyLong_FromLongLong(count);
+}
+
+static PyObject *SeatBase_ready(SeatBase *self, PyObject *house)
+{
+    if (checked_house(house) < 0 || settled((HouseBase *)house) < 0
+        || seat_ready(self, (HouseBase *)house) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *SeatBase_wake_owner(SeatBase *self, PyObject *Py_UNUSED(ignored))
+{
+    if (self->business == NULL)
+        return PyErr_Format(PyExc_RuntimeError, "this seat has no queue: furnish it first");
+    if (seat_wake_owner(self) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
