@@ -36,7 +36,7 @@ def crunch(seed: int) -> int:
     """About a millisecond of pure Python on local integers, so that sending a chunk is nothing.
 
     The constants are below 257 on purpose. Larger ones are objects with a reference count, which
-    all threads that run this code share: two threads then take up to three times as long each
+    all threads that run this code share: two threads then took up to 3.8 times as long each
     (docs/performance.md, "Two cores").
     """
     x = seed
