@@ -26,12 +26,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import steps
-from _measure import Strangers, alternate, facts, ratio, table
+from _measure import Strangers, facts, ratio, table
 from savina import bars, report
 from savina.catalogue import CONTENDERS, FLOOR, INSTALLED, OURS, PEERS, WORKLOADS
 from savina.turn import Turn
 
 STRANGER = Path(__file__).resolve().parent / "savina" / "stranger.py"
+
+COMPARED = {"ask-reply-await": "ask-reply", "cpu-map": "cpu-map-one"}
 
 Results = dict[str, dict[str, Any]]  # workload: contender: what was measured
 
@@ -80,6 +82,14 @@ def chosen(options: argparse.Namespace) -> list[str]:
     return [name for name, work in WORKLOADS.items() if options.full or not work.only_full]
 
 
+def grouped(workloads: list[str]) -> list[list[str]]:
+    """Those that a bar compares with each other together, the others alone."""
+    groups: dict[str, list[str]] = {}
+    for workload in workloads:
+        groups.setdefault(COMPARED.get(workload, workload), []).append(workload)
+    return list(groups.values())
+
+
 def contenders_for(workload: str, options: argparse.Namespace) -> list[tuple[str, str, str]]:
     """(the name in the results, the contender, its interpreter)"""
     names = [
@@ -101,32 +111,55 @@ def contenders_for(workload: str, options: argparse.Namespace) -> list[tuple[str
     return [(FLOOR, FLOOR, sys.executable), *here, *with_gil]
 
 
-def measure(workload: str, options: argparse.Namespace) -> dict[str, Any]:
-    turns: dict[str, Turn] = {}
+class Control:
+    """How much more two processes that share nothing do than one: what this machine has to give.
+
+    It takes its turn in the same rounds as the CPU map, since the load changes all the time.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._chunks = "4" if options.smoke else "40" if options.quick else "200"
+        self._figures: dict[str, list[float]] = {"one": [], "both": []}
+
+    def take(self) -> None:
+        with Strangers(STRANGER) as strangers:
+            self._figures["one"].append(strangers.one(self._chunks))
+            self._figures["both"].append(strangers.both(self._chunks))
+
+    def figure(self) -> float:
+        return round(2 * ratio(self._figures["one"], self._figures["both"]), 2)
+
+
+def measure(workloads: list[str], options: argparse.Namespace, machine: dict[str, Any]) -> Results:
+    """Workloads that a bar compares with each other take turns in the same rounds."""
+    turns: dict[tuple[str, str], Turn] = {}
+    control = Control(options) if "cpu-map" in workloads else None
     try:
-        for name, contender, python in contenders_for(workload, options):
-            turns[name] = Turn(contender, python, workload, options)
-        rounds = min(options.rounds, WORKLOADS[workload].rounds or options.rounds)
+        for workload in workloads:
+            for name, contender, python in contenders_for(workload, options):
+                turns[workload, name] = Turn(contender, python, workload, options)
+        rounds = min(options.rounds, WORKLOADS[workloads[0]].rounds or options.rounds)
         for number in range(rounds):
-            for turn in turns.values():
-                turn.take()
+            for name in dict.fromkeys(name for _, name in turns):
+                for workload in workloads:
+                    if (workload, name) in turns:
+                        turns[workload, name].take()
+            if control is not None:
+                control.take()
             if sys.stderr.isatty():
-                print(f"\r{workload}: round {number + 1} of {rounds}   ", end="", file=sys.stderr)
-        return {name: turn.summary() for name, turn in turns.items()}
+                text = f"\r{', '.join(workloads)}: round {number + 1} of {rounds}   "
+                print(text, end="", file=sys.stderr)
+        if control is not None:
+            machine["two unrelated processes"] = control.figure()
+        return {
+            workload: {name: turn.summary() for (w, name), turn in turns.items() if w == workload}
+            for workload in workloads
+        }
     finally:
         for turn in turns.values():
             turn.close()
         if sys.stderr.isatty():
-            print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
-
-
-def control(options: argparse.Namespace) -> float:
-    """How much more two processes that share nothing do than one: what this machine has to give."""
-    chunks = "4" if options.smoke else "40" if options.quick else "200"
-    with Strangers(STRANGER) as strangers:
-        turns = {"one": lambda: strangers.one(chunks), "both": lambda: strangers.both(chunks)}
-        figures = alternate(turns, options.rounds)
-    return 2 * ratio(figures["one"], figures["both"])
+            print("\r" + " " * 70 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def remarks(results: Mapping[str, Any]) -> list[str]:
@@ -152,11 +185,10 @@ def main() -> None:
     if measured:
         machine = {**facts(), "rounds": options.rounds, "quick": options.quick or options.smoke}
         content["facts"] = {**content.get("facts", {}), **machine}
-    for workload in measured:
-        results[workload] = measure(workload, options)
-        print(report.line(workload, results[workload]), flush=True)
-        if workload == "cpu-map":  # beside what it is held against: the load changes all the time
-            content["facts"]["two unrelated processes"] = round(control(options), 2)
+    for group in grouped(measured):
+        for workload, figures in measure(group, options, content["facts"]).items():
+            results[workload] = figures
+            print(report.line(workload, figures), flush=True)
     if measured:
         content["facts"]["load_after"] = [round(load, 2) for load in os.getloadavg()]
     content["results"] = results = {name: results[name] for name in WORKLOADS if name in results}

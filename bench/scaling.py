@@ -6,9 +6,9 @@ tells two losses apart: more of it with two workers means that they get in each 
 same of it, and no speed-up, means that they had to wait for a core or for each other.
 
 Every round is a new process. CPython keeps the attributes of all classes in one cache of 4096
-places, which depend on where strings and classes happen to lie in memory. Two attributes of the hot
-path that fall into the same place throw each other out for as long as the process lives, and while
-one thread writes to the cache the other has to wait. One process would measure its own luck.
+places, which depend on where strings and classes happen to lie in memory. How often a process
+misses differs a lot from one to the next, and while one thread writes to the cache the other has to
+wait. One process would measure its own luck.
 """
 
 from __future__ import annotations

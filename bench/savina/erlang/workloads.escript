@@ -194,7 +194,7 @@ chunks(_, 0, Sum) -> Sum;
 chunks(Seed, N, Sum) -> chunks(Seed + 1, N - 1, Sum + crunch(Seed, 10000)).
 
 crunch(X, 0) -> X;
-crunch(X, N) -> crunch((X * 1103515245 + 12345) band 16#7FFFFFFF, N - 1).
+crunch(X, N) -> crunch((X * 109 + 89) band 255, N - 1).
 
 %% ---- many: spawn, one message each, bytes of resident memory a process
 
