@@ -13,8 +13,8 @@ condition variable, since a worker may have channels to wait for as well.
 
 Guarantees. An item that was pushed is taken exactly once. A ring is first in, first out, for its
 owner and for thieves. Nothing waits in any ring while a worker is parked, but for the moment that
-the one which was called needs to get up. The oldest item in the global ring waits for no more than 61
-takes of a worker that is not blocked.
+the one which was called needs to get up. The oldest item in the global ring waits for no more than
+61 takes of a worker that is not blocked.
 
 Assumptions. An item is pushed once for each transition that makes it ready (the house's state word
 sees to that; the rings would not notice). `push` and `take` of a `Desk` are its worker's own, and
