@@ -192,7 +192,8 @@ static PyObject *HouseBase_notice(HouseBase *self, PyObject *message)
 
 static PyObject *HouseBase_ask(HouseBase *self, PyObject *envelope)
 {
-    if (!PyObject_TypeCheck(envelope, (PyTypeObject *)known.envelope))
+    if (!PyObject_TypeCheck(envelope, (PyTypeObject *)known.envelope)
+        || ((EnvelopeBase *)envelope)->asker == NULL)
         return PyErr_Format(PyExc_TypeError, "ask takes an Envelope, not %.80R", envelope);
     if (settled(self) < 0 || house_ask(self, envelope) < 0)
         return NULL;
@@ -242,7 +243,8 @@ static int HouseBase_set_high_priority(HouseBase *self, PyObject *value, void *P
 }
 
 static PyMethodDef HouseBase_methods[] = {
-    {"settle", (PyCFunction)HouseBase_settle, METH_VARARGS, "settle(actor, plan, scheduler, promises, id)"},
+    {"settle", (PyCFunction)HouseBase_settle, METH_VARARGS,
+     "settle(actor, plan, scheduler, promises, id)"},
     {"notice", (PyCFunction)HouseBase_notice, METH_O, "Deliver a notice. Any thread."},
     {"ask", (PyCFunction)HouseBase_ask, METH_O, "Deliver an ask's envelope. Any thread."},
     {"answer", FASTCALL(HouseBase_answer), METH_FASTCALL,

@@ -174,15 +174,27 @@ static StackBase *running_stack(void)
     return (StackBase *)context->stack;
 }
 
+/* The house behind an address. The collector may have taken it away already, if an object that is
+ * deleted with the address sends something from its __del__. */
+static HouseBase *house_of(AddressBase *address)
+{
+    if (address->house == NULL)
+        PyErr_SetString(PyExc_RuntimeError, "this address leads to no actor (any more)");
+    return (HouseBase *)address->house;
+}
+
 /* Address.ask(message, future=None) */
 static PyObject *AddressBase_ask(AddressBase *self, PyObject *const *args, Py_ssize_t n,
                                  PyObject *names)
 {
-    HouseBase *house = (HouseBase *)self->house;
+    HouseBase *house = house_of(self);
+    if (house == NULL)
+        return NULL;
     StackBase *stack = NULL;
     PyObject *future = NULL;
-    if (names == NULL && (n == 1 || (n == 2 && Py_TYPE(args[1]) == (PyTypeObject *)known.message_promise))
-        && house->plain && (stack = running_stack()) != NULL && stack->house != self->house) {
+    bool usual = n == 1 || (n == 2 && Py_TYPE(args[1]) == (PyTypeObject *)known.message_promise);
+    if (names == NULL && usual && house->plain && (stack = running_stack()) != NULL
+        && stack->house != NULL && stack->house != self->house) {
         HouseBase *asker = (HouseBase *)stack->house;
         future = n == 2 ? Py_NewRef(args[1])
                         : PromiseBase_new((PyTypeObject *)known.message_promise, NULL, NULL);
@@ -221,7 +233,9 @@ failed:
 
 static PyObject *AddressBase_notice(AddressBase *self, PyObject *message)
 {
-    HouseBase *house = (HouseBase *)self->house;
+    HouseBase *house = house_of(self);
+    if (house == NULL)
+        return NULL;
     if (PyObject_TypeCheck(message, (PyTypeObject *)known.system_message))
         return call_method(house, "control", message);
     if (!house->plain)

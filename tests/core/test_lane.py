@@ -43,6 +43,35 @@ class TestMisuse:
             with pytest.raises((RuntimeError, TypeError), match=r"no actor|takes an Envelope"):
                 use()
 
+    def test_an_address_without_a_house_says_so(self):
+        empty = ActorAddress.__new__(ActorAddress)
+        for use in (empty.notice, empty.ask):
+            with pytest.raises(RuntimeError, match="leads to no actor"):
+                use(1)
+
+    def test_an_actor_may_send_from_its_end_in_the_collector(self):
+        """Of a cycle that is collected some addresses are empty before others are deleted."""
+        errors = []
+
+        class Clinging(StateActor):
+            other = None
+
+            def __del__(self):
+                try:
+                    self.other.notice("good-bye")
+                except RuntimeError as error:
+                    errors.append(error)
+
+        with TestSystem() as system:
+            first, second = Clinging(), Clinging()
+            addresses = [system.build_actor(lambda one=one: one) for one in (first, second)]
+            system.run()
+            first.other, second.other = addresses[1], addresses[0]
+            del first, second, addresses
+            gc.collect()
+            gc.collect()
+        assert all("leads to no actor" in str(error) for error in errors)
+
     def test_a_turn_wants_a_context(self):
         with TestSystem() as system:
             house = system.build_actor(Server).house
