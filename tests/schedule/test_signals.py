@@ -152,11 +152,12 @@ with ActorSystem(workers=1) as system:
     while len(futures) < 500:
         system.ask(counter, Count(), timeout=60).result()
     signal.setitimer(signal.ITIMER_REAL, 0)
-    say(str(sum(future.result() for future in futures)))
+    # The handler may interrupt itself, so there may be one or two more.
+    say(str(sum(future.result() for future in futures) == len(futures) >= 500))
 """
     )
     out, err = child.communicate(timeout=60)
-    assert (out.split(), complaints(err), child.returncode) == (["500"], "", 0)
+    assert (out.split(), complaints(err), child.returncode) == (["True"], "", 0)
 
 
 @pytest.mark.parametrize("dispatcher", ["pinned", "pool"])
