@@ -138,12 +138,13 @@ def run_case(case: Case) -> dict[str, Any]:
         stderr=subprocess.PIPE,
         text=True,
     )
+    limit = KILL_AFTER_S + 2 * case.scale
     try:
-        out, err = child.communicate(timeout=KILL_AFTER_S + 2 * case.scale)
+        out, err = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         child.kill()
         out, err = child.communicate()
-        return _failed("no-lost-wake-up", f"the child was killed after {KILL_AFTER_S} s", out, err)
+        return _failed("no-lost-wake-up", f"the child was killed after {limit} s", out, err)
     return _read(child.returncode, out, err)
 
 
