@@ -11,21 +11,24 @@ static struct {
     PyObject *suspend, *finish;            /* StackYield */
     PyObject *start;                       /* StackState.START */
     PyObject *system_message;              /* classes from here */
-    PyObject *envelope, *message_promise, *notice_stack, *ask_stack;
+    PyObject *envelope, *message_promise, *notice_stack, *ask_stack, *stack_state;
     PyObject *nobody;                                   /* the table of those who never asked */
     PyObject *ask;                                      /* functions from here */
     PyObject *make_stack, *fail, *go_async, *end;
     PyObject *receive_reply, *after_resume, *fail_stack, *finished, *advance, *check_reply;
+    PyObject *no_answer, *refuse_finish, *refuse_suspend; /* these only raise */
 } known;
+
+static int answer(PyObject *asker, long long number, PyObject *reply); /* send.c */
 
 static const struct { const char *name; PyObject **place; } known_names[] = {
 #define KNOWN(name) {#name, &known.name}
     KNOWN(pending), KNOWN(success), KNOWN(failure), KNOWN(suspend), KNOWN(finish), KNOWN(start),
     KNOWN(system_message), KNOWN(envelope), KNOWN(message_promise),
-    KNOWN(notice_stack), KNOWN(ask_stack), KNOWN(nobody), KNOWN(ask), KNOWN(make_stack),
+    KNOWN(notice_stack), KNOWN(ask_stack), KNOWN(stack_state), KNOWN(nobody), KNOWN(ask), KNOWN(make_stack),
     KNOWN(fail), KNOWN(go_async), KNOWN(end),
     KNOWN(receive_reply), KNOWN(after_resume), KNOWN(fail_stack), KNOWN(finished), KNOWN(advance),
-    KNOWN(check_reply),
+    KNOWN(check_reply), KNOWN(no_answer), KNOWN(refuse_finish), KNOWN(refuse_suspend),
 #undef KNOWN
 };
 
@@ -120,8 +123,23 @@ static PyMemberDef PromiseBase_members[] = {
     {NULL},
 };
 
+/* Promise.get_now */
+static PyObject *PromiseBase_get_now(PromiseBase *self, PyObject *Py_UNUSED(ignored))
+{
+    if (self->outcome != NULL && self->outcome == known.success)
+        return Py_NewRef(self->value != NULL ? self->value : Py_None);
+    return PyObject_CallOneArg(known.no_answer, (PyObject *)self);
+}
+
+static PyMethodDef PromiseBase_methods[] = {
+    {"get_now", (PyCFunction)PromiseBase_get_now, METH_NOARGS,
+     "The answer. Raises the error if it failed, and StackError if there is none yet."},
+    {NULL},
+};
+
 static PyType_Slot PromiseBase_slots[] = {
     {Py_tp_new, PromiseBase_new}, {Py_tp_members, PromiseBase_members},
+    {Py_tp_methods, PromiseBase_methods},
     {Py_am_await, PyObject_SelfIter}, {Py_tp_iternext, PromiseBase_next},
     OTV_GC_SLOTS(PromiseBase), {0, NULL},
 };
@@ -350,9 +368,47 @@ static PyMemberDef StackBase_members[] = {
     {NULL},
 };
 
+/* Stack.suspend */
+static PyObject *StackBase_suspend(StackBase *self, PyObject *state)
+{
+    if (self->done || !PyObject_TypeCheck(state, (PyTypeObject *)known.stack_state))
+        return PyObject_CallFunctionObjArgs(known.refuse_suspend, self, state, NULL);
+    put_field(&self->next_state, Py_NewRef(state));
+    return Py_NewRef(known.suspend);
+}
+
+/* NoticeStack.return_ */
+static PyObject *StackBase_return_notice(StackBase *self, PyObject *Py_UNUSED(ignored))
+{
+    if (self->done)
+        return PyObject_CallOneArg(known.refuse_finish, (PyObject *)self);
+    self->done = 1;
+    return Py_NewRef(known.finish);
+}
+
+/* AskStack.return_ */
+static PyObject *StackBase_return_ask(StackBase *self, PyObject *reply)
+{
+    if (self->done)
+        return PyObject_CallOneArg(known.refuse_finish, (PyObject *)self);
+    if (!is_some(self->asker))
+        return PyErr_Format(PyExc_RuntimeError, "nobody has asked: this stack was made by hand");
+    self->done = 1;
+    return answer(self->asker, self->ask_id, reply) < 0 ? NULL : Py_NewRef(known.finish);
+}
+
+static PyMethodDef StackBase_methods[] = {
+    {"suspend", (PyCFunction)StackBase_suspend, METH_O,
+     "Wait; `state` says where to go on. Returns what the handler has to return."},
+    {"return_notice", (PyCFunction)StackBase_return_notice, METH_NOARGS, "The notice is handled."},
+    {"return_ask", (PyCFunction)StackBase_return_ask, METH_O,
+     "Reply. The reply is sent now, not when the handler ends."},
+    {NULL},
+};
+
 static PyType_Slot StackBase_slots[] = {
-    {Py_tp_new, StackBase_new}, {Py_tp_members, StackBase_members}, OTV_GC_SLOTS(StackBase),
-    {0, NULL},
+    {Py_tp_new, StackBase_new}, {Py_tp_members, StackBase_members},
+    {Py_tp_methods, StackBase_methods}, OTV_GC_SLOTS(StackBase), {0, NULL},
 };
 
 static PyType_Spec StackBase_spec = {

@@ -1,4 +1,4 @@
-/* Hammers atomics.h and mailbox.h with threads, without Python: for ThreadSanitizer and
+/* Hammers atomics.h, mailbox.h, rings.h and bell.h with threads, without Python: for ThreadSanitizer and
  * AddressSanitizer, from which the interpreter's own synchronisation would hide most races.
  *
  *     cc -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread driver.c -o driver && ./driver
@@ -14,9 +14,15 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "atomics.h"
+#include "bell.h"
 #include "mailbox.h"
+
+static void wait_for_lock(int round);
+#define OTV_WAIT_FOR_LOCK(round) wait_for_lock(round)
+#include "rings.h"
 
 #ifndef ROUNDS
 #define ROUNDS 20000
@@ -65,6 +71,15 @@ static bool enter(otv_cell *state)
 #endif
 }
 
+static bool transition(otv_cell *state, enum otv_state from, enum otv_state to)
+{
+#ifdef PLANT_BLIND_TRANSITION /* compares and sets without a look */
+    return otv_compare_and_set(state, from, to);
+#else
+    return otv_transition(state, from, to);
+#endif
+}
+
 static void *pop(otv_mailbox *box)
 {
 #ifdef PLANT_EARLY_FREE /* frees the node, then reads it */
@@ -92,6 +107,13 @@ static void expect(const char *what, long long got, long long wanted)
 {
     if (got != wanted)
         fail(what, got, wanted);
+}
+
+static void wait_for_lock(int round)
+{
+    if (round == 50000) /* seconds: nobody here holds a lock for more than a few instructions */
+        fail("rounds of waiting for a lock, a deadlock", round, 0);
+    otv_back_off(round);
 }
 
 static pthread_barrier_t gate;
@@ -308,8 +330,162 @@ static void check_contest(void)
     expect("runs", runs, otv_load(&entered));
 }
 
+/* ---- a sleeper, and those who ring for it --------------------------------------------------- */
+
+enum { AWAKE, ASLEEP, NOTIFIED, CALLS = ROUNDS / 10 };
+
+static otv_bell bell;
+static otv_cell flag, tray;
+
+static void ring(void)
+{
+#ifdef PLANT_CARELESS_BELL /* the flag without its mutex; the ring proper, so that nobody hangs */
+    bell.rung = true;
+#endif
+    otv_bell_ring(&bell);
+}
+
+/* parking.py's protocol. Thread 0 sleeps whenever the tray is empty; the others put work on it. */
+static void resting(int number)
+{
+    bool wrapped;
+    if (number != 0) {
+        for (int i = 0; i < CALLS; i++) {
+            otv_get_and_add(&tray, 1, &wrapped);
+            if (otv_get_and_set(&flag, NOTIFIED) == ASLEEP)
+                ring();
+        }
+        return;
+    }
+    int64_t taken = 0;
+    for (int naps = 0; taken < (int64_t)CALLS * (THREADS - 1);) {
+        otv_set(&flag, AWAKE);
+        taken += otv_get_and_set(&tray, 0);
+        if (taken == (int64_t)CALLS * (THREADS - 1))
+            break;
+        if (otv_load_ordered(&tray) == 0 && otv_compare_and_set(&flag, AWAKE, ASLEEP)) {
+            naps++;
+            if (naps == 100) /* from now on a selector could watch it */
+                expect("a descriptor", otv_bell_descriptor(&bell) >= 0, true);
+            if (naps % 3) /* a ring that is lost is waited for by no more than the alarm clock */
+                otv_bell_wait(&bell, -1);
+            else if (!otv_bell_wait(&bell, 20000))
+                taken += otv_get_and_set(&tray, 0);
+        }
+    }
+}
+
+static void check_bell(void)
+{
+    expect("a new bell", otv_bell_init(&bell), 0);
+    expect("a wait that nobody ends", otv_bell_wait(&bell, 1000), false);
+    ring();
+    ring();
+    expect("a wait after two rings", otv_bell_wait(&bell, -1), true);
+    expect("the wait after that", otv_bell_wait(&bell, 0), false);
+    together(resting);
+    otv_bell_silence(&bell);
+    ring();
+    expect("a ring that the selector has seen", otv_bell_silence(&bell), true);
+    expect("the wait after that", otv_bell_wait(&bell, 0), false);
+    otv_bell_destroy(&bell);
+}
+
+/* ---- rings: each thread has one, and all share another ----------------------------------------- */
+
+/* An item is a plain variable: whoever has taken it is the only one that may touch it. */
+enum { ITEMS = 6 * THREADS };
+
+static int64_t item[ITEMS];
+static otv_ring local[THREADS], shared;
+static otv_cell turns;
+
+static void have_a_turn(int64_t *mine)
+{
+    bool wrapped;
+    ++*mine;
+    otv_get_and_add(&turns, 1, &wrapped);
+}
+
+/* Neighbours steal from each other, crosswise, and give one back: no ring runs dry for long. */
+static void stealing(int number)
+{
+    otv_ring *own = &local[number], *other = &local[number ^ 1];
+    int64_t me = number + 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t *mine = otv_ring_steal_half(other, own, me);
+        if (mine == NULL)
+            mine = otv_ring_pop(i % 2 == 0 ? &shared : own, me);
+        if (mine == NULL)
+            continue;
+        have_a_turn(mine);
+        if ((i % 8 == 0 || otv_ring_push(other, mine, me) == 0)
+            && !otv_ring_push_growing(&shared, mine, me))
+            fail("memory", 0, 1);
+    }
+}
+
+static int64_t emptied(otv_ring *ring)
+{
+    int64_t found = 0, *mine;
+    while ((mine = otv_ring_pop(ring, 1)) != NULL) {
+        found += *mine;
+        *mine = INT64_MIN / ITEMS; /* found twice, it spoils the sum */
+    }
+    expect("count of an empty ring", otv_ring_count(ring), 0);
+    free(ring->slots);
+    return found;
+}
+
+static void check_rings(void)
+{
+    if (!otv_ring_init(&shared, -1, 1))
+        fail("memory", 0, 1);
+    for (int i = 0; i < THREADS; i++)
+        if (!otv_ring_init(&local[i], i, 8))
+            fail("memory", 0, 1);
+    for (int i = 0; i < ITEMS; i++)
+        if (!otv_ring_push_growing(&shared, &item[i], 1))
+            fail("memory", 0, 1);
+    expect("slots of a ring that has doubled", shared.capacity, 32);
+    together(stealing);
+    int64_t found = emptied(&shared);
+    for (int i = 0; i < THREADS; i++)
+        found += emptied(&local[i]);
+    expect("turns of the items in all rings", found, otv_load(&turns));
+}
+
+/* ---- reading comes before writing ------------------------------------------------------------- */
+
+/* In memory that cannot be written, a compare-and-set ends the program even if it fails: it takes
+ * the cache line for writing before it compares (on x86-64; a processor that works by load-linked
+ * and store-conditional looks first). So what follows shows that whoever comes for nothing, to a
+ * busy house, a held lock, an empty mailbox or an empty ring, only reads. */
+static void check_reads_first(void)
+{
+    struct {
+        otv_cell state, lock;
+        otv_mailbox box;
+        otv_ring empty, thief;
+    } *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        fail("memory", 0, 1);
+    otv_set(&page->state, OTV_RUNNING);
+    otv_set(&page->lock, 1);
+    if (mprotect(page, sizeof *page, PROT_READ) != 0)
+        fail("memory made read-only", 0, 1);
+    for (int from = OTV_CREATED; from < OTV_RUNNING; from++)
+        expect("a busy house's transition", transition(&page->state, from, OTV_READY), false);
+    expect("a held lock taken", otv_try_lock(&page->lock, 2), false);
+    expect("mail in an empty mailbox", otv_pop(&page->box) != NULL, false);
+    expect("an empty ring's item", otv_ring_pop(&page->empty, 2) != NULL, false);
+    expect("a theft from it", otv_ring_steal_half(&page->empty, &page->thief, 2) != NULL, false);
+    munmap(page, sizeof *page);
+}
+
 int main(void)
 {
+    check_rings(); /* first: it is the one that some tests run for long */
     check_cells();
     together(hand_on);
     expect("hand-overs", handed_on, (long long)ROUNDS / 10 * THREADS);
@@ -317,6 +493,8 @@ int main(void)
     expect("additions under the lock", guarded, (long long)ROUNDS * THREADS);
     check_contest();
     check_house();
+    check_bell();
+    check_reads_first();
     puts("driver: all checks passed");
     return 0;
 }

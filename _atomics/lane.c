@@ -9,8 +9,8 @@
  * common is left to the Python functions that lane_connect has been given: a bounded mailbox, a
  * barrier or batch, a stopped actor, system messages, events, errors, timeouts, pooled stacks.
  *
- * The walk is in send.c and turn.c; this file makes Python types of it. OTAVIA_FT_LANE=python
- * switches all of it off; the tests run both ways.
+ * The walk is in send.c and turn.c, and in pool.c where the pool scheduler differs; this file makes
+ * Python types of it. OTAVIA_FT_LANE=python switches all of it off; the tests run both ways.
  */
 
 /* ---- the types ----------------------------------------------------------------------------- */
@@ -49,18 +49,24 @@ static PyType_Spec ContextBase_spec = {
     "otavia_ft.lane.ContextBase", sizeof(ContextBase), 0, OTV_FLAGS, ContextBase_slots,
 };
 
-OTV_OBJECT(SeatBase, business, wakeups)
+OTV_OBJECT(SeatBase, rings, wakeups)
 
 /* Everything that the lane follows as a pointer is checked here, once. */
 static PyObject *SeatBase_furnish(SeatBase *self, PyObject *args)
 {
-    PyObject *business, *flag, *asleep, *closed, *stopping, *wakeups;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!LLLLL:furnish", house_queue_type, &business,
-                          atomic_int_type, &flag, atomic_int_type, &asleep, atomic_int_type,
-                          &closed, atomic_int_type, &stopping, atomic_int_type, &wakeups,
-                          &self->bell, &self->steal_floor, &self->stride, &self->high_replies,
-                          &self->high_events))
+    PyObject *business, *mounting, *channels, *events, *bell;
+    PyObject *flag, *asleep, *closed, *stopping, *wakeups;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!O!O!O!LLLL:furnish", house_queue_type, &business,
+                          house_queue_type, &mounting, house_queue_type, &channels,
+                          house_cell_type, &events, bell_type, &bell, atomic_int_type, &flag,
+                          atomic_int_type, &asleep, atomic_int_type, &closed, atomic_int_type,
+                          &stopping, atomic_int_type, &wakeups, &self->steal_floor,
+                          &self->stride, &self->high_replies, &self->high_events))
         return NULL;
+    put_field(&self->mounting, Py_NewRef(mounting));
+    put_field(&self->channels, Py_NewRef(channels));
+    put_field(&self->events, Py_NewRef(events));
+    put_field(&self->bell, Py_NewRef(bell));
     put_field(&self->flag, Py_NewRef(flag));
     put_field(&self->asleep, Py_NewRef(asleep));
     put_field(&self->closed, Py_NewRef(closed));
@@ -72,12 +78,20 @@ static PyObject *SeatBase_furnish(SeatBase *self, PyObject *args)
 
 static PyMethodDef SeatBase_methods[] = {
     {"furnish", (PyCFunction)SeatBase_furnish, METH_VARARGS,
-     "furnish(business, flag, asleep, closed, stopping, wakeups, bell, steal_floor, stride, "
-     "high_replies, high_events): what the native lane needs of a manager."},
+     "furnish(business, mounting, channels, events, bell, flag, asleep, closed, stopping, "
+     "wakeups, steal_floor, stride, high_replies, high_events): what the native lane needs."},
+    {"give_rings", (PyCFunction)SeatBase_give_rings, METH_VARARGS,
+     "give_rings(queue, closed, high_replies, high_events): what the lane needs of a pool."},
+    {"give_desk", FASTCALL(SeatBase_give_desk), METH_FASTCALL,
+     "give_desk(desk, failed): where this seat's thread takes its work, and whom to tell of a "
+     "turn that failed."},
+    {"submit", (PyCFunction)SeatBase_submit, METH_O, "Queue anything that has turns."},
     {"ready", (PyCFunction)SeatBase_ready, METH_O,
      "Queue a house that has become READY; wake its owner, and a thief if there is much."},
     {"wake_owner", (PyCFunction)SeatBase_wake_owner, METH_NOARGS,
      "Something was queued: end the owner's sleep, unless this is the owner."},
+    {"sleep", FASTCALL(SeatBase_sleep), METH_FASTCALL,
+     "sleep(context, budget): until the bell rings, then the state actors; how many ran."},
     {"run_state_actors", FASTCALL(SeatBase_run_state_actors), METH_FASTCALL,
      "run_state_actors(context, deadline): until there are none or time is up; how many ran."},
     {NULL},
@@ -131,19 +145,41 @@ static PyType_Spec AddressBase_spec = {
 
 /* HouseBase */
 
-/* House.__init__'s fields; the plan and the seat are followed as pointers from now on. */
-static PyObject *HouseBase_settle(HouseBase *self, PyObject *args)
+/* A house's fields; the plan and the seat are followed as pointers from now on. */
+static PyObject *HouseBase_settle(HouseBase *self, PyObject *const *args, Py_ssize_t n)
 {
-    PyObject *actor, *plan, *seat, *promises;
-    if (!PyArg_ParseTuple(args, "OO!O!O!L:settle", &actor, plan_base_type, &plan, seat_base_type,
-                          &seat, dispatcher_type, &promises, &self->id))
+    if (n != 5 || !PyObject_TypeCheck(args[1], plan_base_type)
+        || !PyObject_TypeCheck(args[2], seat_base_type)
+        || !PyObject_TypeCheck(args[3], dispatcher_type))
+        return PyErr_Format(PyExc_TypeError, "settle takes (actor, plan, scheduler, promises, id)");
+    self->id = PyLong_AsLongLong(args[4]);
+    if (self->id == -1 && PyErr_Occurred())
         return NULL;
-    put_field(&self->actor, Py_NewRef(actor));
-    put_field(&self->plan, Py_NewRef(plan));
-    put_field(&self->scheduler, Py_NewRef(seat));
-    put_field(&self->promises, Py_NewRef(promises));
+    put_field(&self->actor, Py_NewRef(args[0]));
+    put_field(&self->plan, Py_NewRef(args[1]));
+    put_field(&self->scheduler, Py_NewRef(args[2]));
+    put_field(&self->promises, Py_NewRef(args[3]));
     self->plain = 1;
     Py_RETURN_NONE;
+}
+
+static PyObject *plan_name;
+
+/* House.__init__(actor, scheduler, id) */
+static int HouseBase_init(HouseBase *self, PyObject *args, PyObject *kwargs)
+{
+    if (PyTuple_GET_SIZE(args) != 3 || (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0)) {
+        PyErr_SetString(PyExc_TypeError, "a House is made of (actor, scheduler, id)");
+        return -1;
+    }
+    PyObject **given = ((PyTupleObject *)args)->ob_item;
+    PyObject *plan = PyObject_GetAttr((PyObject *)Py_TYPE(given[0]), plan_name);
+    if (plan == NULL)
+        return -1;
+    PyObject *needs[5] = {given[0], plan, given[1], known.nobody, given[2]};
+    int failed = call_and_drop(HouseBase_settle(self, needs, 5));
+    Py_DECREF(plan);
+    return failed;
 }
 
 /* Nothing below may follow the pointers of a house that was never settled. */
@@ -243,7 +279,7 @@ static int HouseBase_set_high_priority(HouseBase *self, PyObject *value, void *P
 }
 
 static PyMethodDef HouseBase_methods[] = {
-    {"settle", (PyCFunction)HouseBase_settle, METH_VARARGS,
+    {"settle", FASTCALL(HouseBase_settle), METH_FASTCALL,
      "settle(actor, plan, scheduler, promises, id)"},
     {"notice", (PyCFunction)HouseBase_notice, METH_O, "Deliver a notice. Any thread."},
     {"ask", (PyCFunction)HouseBase_ask, METH_O, "Deliver an ask's envelope. Any thread."},
@@ -253,6 +289,8 @@ static PyMethodDef HouseBase_methods[] = {
      "work(context, left): handle messages until there are none or the budget is used up."},
     {"run_turn", (PyCFunction)HouseBase_run_turn, METH_O,
      "Handle messages up to the thread's budget."},
+    {"run_pool_turn", (PyCFunction)HouseBase_run_pool_turn, METH_O,
+     "The same as a turn of the pool: taken from a ring, and yielded or finished at its end."},
     {NULL},
 };
 
@@ -274,7 +312,7 @@ static PyGetSetDef HouseBase_getset[] = {
 };
 
 static PyType_Slot HouseBase_slots[] = {
-    {Py_tp_methods, HouseBase_methods},
+    {Py_tp_init, HouseBase_init}, {Py_tp_methods, HouseBase_methods},
     {Py_tp_members, HouseBase_members}, {Py_tp_getset, HouseBase_getset}, OTV_GC_SLOTS(HouseBase),
     {0, NULL},
 };

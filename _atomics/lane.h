@@ -56,13 +56,19 @@ typedef struct { /* context.py */
 
 typedef struct { /* schedule/manager.py, schedule/pool.py */
     PyObject_HEAD
-    PyObject *business; /* HouseQueue; nothing for the pool, whose rings are Python's */
+    PyObject *rings;    /* ReadyQueue, if this is the seat of the pool's houses */
+    PyObject *desk;     /* Desk, if this is the seat of a pool's worker; */
+    PyObject *failed;   /* then also whom to tell of an item whose turn raised */
+    PyObject *business; /* HouseQueue; nothing for the pool's houses, which wait in its rings */
+    PyObject *mounting; /* HouseQueue */
+    PyObject *channels; /* HouseQueue */
+    PyObject *events;   /* HouseCell: what the thread has been asked to call */
+    PyObject *bell;     /* Bell */
     PyObject *flag;     /* AtomicInt: the owner's sleeping flag, see parking.py */
     PyObject *asleep;   /* AtomicInt: how many threads sleep, see crew.py */
     PyObject *closed;   /* AtomicInt */
     PyObject *stopping; /* AtomicInt */
     PyObject *wakeups;  /* AtomicInt: how often the bell was rung */
-    long long bell;     /* its file descriptor, see bell.py */
     long long steal_floor;
     long long stride;
     long long high_replies;
@@ -116,6 +122,8 @@ typedef struct { /* stack/driver.py */
     PyObject *coroutine;
     PyObject *awaited;
 } CoroutineBase;
+
+static int pool_submit(SeatBase *seat, PyObject *item); /* pool.c */
 
 static inline bool is_some(PyObject *field)
 {

@@ -93,6 +93,11 @@ static HouseBase *list_try_steal(house_list *list)
     return head;
 }
 
+static int64_t queue_size(HouseQueue *queue)
+{
+    return list_size(&queue->high) + list_size(&queue->normal);
+}
+
 static int64_t queue_enqueue(HouseQueue *queue, HouseBase *house)
 {
     if (atomic_load_explicit(&house->high_priority, memory_order_relaxed))
@@ -156,7 +161,7 @@ static PyObject *HouseQueue_try_steal(HouseQueue *self, PyObject *Py_UNUSED(igno
 
 static Py_ssize_t HouseQueue_length(HouseQueue *self)
 {
-    return (Py_ssize_t)(list_size(&self->high) + list_size(&self->normal));
+    return (Py_ssize_t)queue_size(self);
 }
 
 static PyObject *HouseQueue_get_high(HouseQueue *self, void *Py_UNUSED(closure))

@@ -53,14 +53,10 @@ static int settled(HouseBase *house);
 
 /* ---- sending: any thread ------------------------------------------------------------------- */
 
-/* Bell.ring. Nobody sleeps on a bell that is closed, so nobody is here then. A bell that cannot
- * take another ring rings already. */
 static void ring(SeatBase *seat)
 {
-    static const uint64_t once = 1;
     bool wrapped;
-    while (write((int)seat->bell, &once, sizeof once) < 0 && errno == EINTR)
-        ;
+    otv_bell_ring(&((Bell *)seat->bell)->bell);
     otv_get_and_add(cell_of(seat->wakeups), 1, &wrapped);
 }
 
@@ -80,6 +76,8 @@ static int seat_wake_owner(SeatBase *seat)
 /* HouseManager.ready: queue the house, call a thief if there is much, wake the owner. */
 static int seat_ready(SeatBase *seat, HouseBase *house)
 {
+    if (seat->rings != NULL)
+        return pool_submit(seat, (PyObject *)house);
     if (seat->business == NULL || ((PlanBase *)house->plan)->channels)
         return call_and_drop(call_method(seat, "queue_house", house));
     int64_t waiting = queue_enqueue((HouseQueue *)seat->business, house);

@@ -382,17 +382,16 @@ static int run_turn(HouseBase *house, ContextBase *context)
     return complete(house);
 }
 
-/* HouseManager.run_state_actors */
-static PyObject *SeatBase_run_state_actors(SeatBase *self, PyObject *const *args, Py_ssize_t n)
+static long long clock_ns(void)
 {
-    if (n != 2 || !PyObject_TypeCheck(args[0], context_base_type))
-        return PyErr_Format(PyExc_TypeError, "run_state_actors takes (context, deadline)");
-    if (self->business == NULL)
-        return PyErr_Format(PyExc_RuntimeError, "this seat has no queue: furnish it first");
-    ContextBase *context = (ContextBase *)args[0];
-    long long deadline = args[1] == Py_None ? -1 : PyLong_AsLongLong(args[1]);
-    if (PyErr_Occurred())
-        return NULL;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* HouseManager.run_state_actors; a deadline below zero is none. */
+static PyObject *run_state_actors(SeatBase *self, ContextBase *context, long long deadline)
+{
     long long count = 0;
     HouseBase *house;
     while ((house = queue_dequeue((HouseQueue *)self->business)) != NULL) {
@@ -406,15 +405,34 @@ static PyObject *SeatBase_run_state_actors(SeatBase *self, PyObject *const *args
         if (count % self->stride == 0) {
             if (otv_load(cell_of(self->stopping)))
                 break;
-            if (deadline >= 0) {
-                struct timespec now;
-                clock_gettime(CLOCK_MONOTONIC, &now);
-                if (now.tv_sec * 1000000000LL + now.tv_nsec >= deadline)
-                    break;
-            }
+            if (deadline >= 0 && clock_ns() >= deadline)
+                break;
         }
     }
     return PyLong_FromLongLong(count);
+}
+
+/* (context, nanoseconds or None) of the two methods below. */
+static ContextBase *context_and_time(SeatBase *self, PyObject *const *args, Py_ssize_t n,
+                                     long long *time)
+{
+    if (n != 2 || !PyObject_TypeCheck(args[0], context_base_type)) {
+        PyErr_SetString(PyExc_TypeError, "this takes (context, nanoseconds or None)");
+        return NULL;
+    }
+    if (self->business == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "this seat has no queue: furnish it first");
+        return NULL;
+    }
+    *time = args[1] == Py_None ? -1 : PyLong_AsLongLong(args[1]);
+    return PyErr_Occurred() ? NULL : (ContextBase *)args[0];
+}
+
+static PyObject *SeatBase_run_state_actors(SeatBase *self, PyObject *const *args, Py_ssize_t n)
+{
+    long long deadline;
+    ContextBase *context = context_and_time(self, args, n, &deadline);
+    return context == NULL ? NULL : run_state_actors(self, context, deadline);
 }
 
 static PyObject *SeatBase_ready(SeatBase *self, PyObject *house)

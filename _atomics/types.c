@@ -24,6 +24,14 @@
 #define OTV_FREE PyMem_Free
 #include "mailbox.h"
 
+#define OTV_WAIT_FOR_LOCK(round)                                                                 \
+    do {                                                                                         \
+        Py_BEGIN_ALLOW_THREADS                                                                   \
+        otv_back_off(round);                                                                     \
+        Py_END_ALLOW_THREADS                                                                     \
+    } while (0)
+#include "rings.h"
+
 /* ---- immortality -------------------------------------------------------------------------- */
 
 static void otv_immortalize(PyObject *object)
@@ -65,6 +73,7 @@ static inline int64_t current_thread_id(void)
 
 #include "cells.c"
 #include "house.c"
+#include "bell.c"
 
 /* ---- the yardstick ------------------------------------------------------------------------- */
 
@@ -128,7 +137,9 @@ static PyTypeObject *atomic_int_type, *house_cell_type;
 #include "queue.c"
 #include "asks.c"
 #include "send.c"
+#include "rings.c"
 #include "turn.c"
+#include "pool.c"
 #include "lane.c"
 
 /* ---- handing everything over --------------------------------------------------------------- */
@@ -141,6 +152,9 @@ static PyMethodDef native_functions[] = {
      "nothing elsewhere). Only for objects that live as long as the process."},
     {"connect", lane_connect, METH_O,
      "connect(dict): give the native lane the classes and functions of Python that it needs."},
+    {"steal_half", FASTCALL(native_steal_half), METH_FASTCALL,
+     "steal_half(victim, thief): half of the victim's items, oldest first: one to run now, the rest "
+     "to keep. None if there is nothing to steal."},
     {NULL},
 };
 
@@ -211,6 +225,7 @@ static PyObject *build_face(void)
         || add_type(dict, &SpinLock_spec, NULL, NULL) < 0
         || add_type(dict, &Drain_spec, &drain_type, NULL) < 0
         || add_type(dict, &HouseCell_spec, &house_cell_type, NULL) < 0
+        || add_type(dict, &Bell_spec, &bell_type, NULL) < 0
         || add_type(dict, &Yardstick_spec, NULL, NULL) < 0
         || add_type(dict, &HouseBase_spec, &house_base_type, house_cell_type) < 0
         || add_type(dict, &HouseQueue_spec, &house_queue_type, NULL) < 0
@@ -223,6 +238,12 @@ static PyObject *build_face(void)
         || add_type(dict, &Dispatcher_spec, &dispatcher_type, NULL) < 0
         || add_type(dict, &StackBase_spec, &stack_base_type, NULL) < 0
         || add_type(dict, &CoroutineBase_spec, &coroutine_base_type, NULL) < 0
+        || (plan_name = PyUnicode_InternFromString("plan")) == NULL
+        || add_type(dict, &LocalRing_spec, &local_ring_type, NULL) < 0
+        || add_type(dict, &GlobalRing_spec, &global_ring_type, NULL) < 0
+        || add_type(dict, &ReadyQueue_spec, &ready_queue_type, NULL) < 0
+        || add_type(dict, &Desk_spec, &desk_type, NULL) < 0
+        || (run_turn_name = PyUnicode_InternFromString("run_turn")) == NULL
         || (resume_ask_name = PyUnicode_InternFromString("resume_ask")) == NULL
         || (resume_notice_name = PyUnicode_InternFromString("resume_notice")) == NULL
         || add_tables(dict) < 0)

@@ -1,9 +1,10 @@
 """Pinned against pool on the standard workloads, and what the throughput budget costs and buys.
 
 The workloads are those of `messages`; each scheduler runs them in a process of its own, and they
-take turns. Then, in this process, both schedulers under full load with one budget after another.
+take turns. Then, in this process, both schedulers with short work beside long, blocking and bulk
+work, and under full load with one budget after another.
 
-    ./ft bench dispatchers                          all of it, about three minutes
+    ./ft bench dispatchers                          all of it, about four minutes
     ./ft bench dispatchers --quick                  to see it run
     ./ft bench dispatchers --only ring bank         some workloads, and no budgets
     ./ft bench dispatchers --docs                   and write the tables of docs/choosing.md
@@ -22,6 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from _beside import BESIDE
 from _measure import facts, finish, median, table
 from savina.catalogue import WORKLOADS
 from savina.common import PATIENCE, cores, expect, quantile
@@ -41,6 +43,7 @@ EVEN = 1.1  # what differs by less than this factor is called even
 STANDARD = [n for n, w in WORKLOADS.items() if not w.fresh and not n.startswith("growth")]
 SMOKED = ["counting", "ring-across", "latency"]
 HOT_A_WORKER, PAIRS = 8, 4
+SHARES = (50, 99)  # percentiles of the waits
 LEAST_WAITS = 20  # a percentile of fewer says nothing
 
 Figures = dict[str, list[float]]
@@ -119,6 +122,30 @@ def ratios(figures: Figures) -> dict[str, float]:
         name: median(figures[f"{name}, pool"]) / median(figures[f"{name}, pinned"])
         for name in names
     }
+
+
+# ---- short work beside other work
+
+
+def short_work(options: Any) -> Figures:
+    """Waits of both schedulers beside each kind of other work, in turns."""
+    figures: Figures = {}
+    for turn in range(options.rounds):
+        for what, (_, run) in BESIDE.items():
+            for name in sorted(DISPATCHERS, reverse=bool(turn % 2)):
+                waits = run(2 * options.seconds, dispatcher=name)
+                for share in SHARES:
+                    wait = quantile(waits, share / 100) * 1e6
+                    figures.setdefault(f"beside {what}, {name}, p{share} µs", []).append(wait)
+    return figures
+
+
+def beside_rows(figures: Figures) -> list[list[str]]:
+    return [
+        [title, *(short(median(figures[f"beside {what}, {name}, p{share} µs"]))
+                  for name in DISPATCHERS for share in SHARES)]
+        for what, (title, _) in BESIDE.items()
+    ]  # fmt: skip
 
 
 # ---- the budget
@@ -288,6 +315,8 @@ WORKLOAD_COLUMNS = ["workload", "pinned, µs", "pool, µs", "pool / pinned"]
 LOAD_COLUMNS = ("messages/s", "to the usual", "p99 wait, µs")
 BUDGET_COLUMNS = ["budget", *(f"{name}: {what}" for name in DISPATCHERS for what in LOAD_COLUMNS)]
 INTERVAL_COLUMNS = ["interval", *LOAD_COLUMNS]
+BESIDE_TITLE = "The wait of a short message, µs"
+BESIDE_COLUMNS = ["beside", *(f"{name}: p{share}" for name in DISPATCHERS for share in SHARES)]
 BUDGET_TITLE, INTERVAL_TITLE = "The throughput budget", "The pool's poll interval, budget 32"
 
 
@@ -344,6 +373,7 @@ def write_docs(page: Path, figures: Figures, machine: Mapping[str, Any]) -> None
         + f". Load average {machine['load'][0]} before and {machine['load_after'][0]} after.\n",
         markdown("Pinned and pool: median (best)", WORKLOAD_COLUMNS, workload_rows(figures)),
         "".join(f"- {line}\n" for line in summary(figures)),
+        markdown(BESIDE_TITLE, BESIDE_COLUMNS, beside_rows(figures)),
         markdown(BUDGET_TITLE, BUDGET_COLUMNS, budget_rows(figures)),
         "".join(f"- {line}\n" for line in load_summary(figures)),
         markdown(INTERVAL_TITLE, INTERVAL_COLUMNS, interval_rows(figures)),
@@ -371,6 +401,8 @@ def main() -> None:
     table("Microseconds an operation: median (best)", WORKLOAD_COLUMNS, workload_rows(figures))
     print(*summary(figures), sep="\n")
     if not options.only:
+        figures |= short_work(options)
+        table(BESIDE_TITLE, BESIDE_COLUMNS, beside_rows(figures))
         figures |= full_load(options)
         table(BUDGET_TITLE, BUDGET_COLUMNS, budget_rows(figures))
         print(*load_summary(figures), sep="\n")

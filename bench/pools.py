@@ -1,18 +1,49 @@
-"""Does reusing a stack pay? Making one anew against cleaning and reusing one, type by type."""
+"""Does reusing an object pay? Each pooled type through the runtime's seam, made anew and reused.
+
+Both sides call the very same two places of the seam, `Context.new_*` and what takes the object back
+(`recycle` for stacks, `let_go` for the rest): once on a context without pools, where the first is
+the type itself and the second is not called, and once on one with pools. So a figure is what one
+message pays for one object of that type, from its making to its end.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from _measure import alternate, arguments, finish, median, ratio, table, verdict
 
-from otavia_ft.message import Envelope
-from otavia_ft.pool import ThreadPool
-from otavia_ft.stack.promise import MessageFuture
-from otavia_ft.stack.stack import AskStack, BatchAskStack, BatchNoticeStack, NoticeStack, Stack
+from otavia_ft.context import Context
+from otavia_ft.doors import set_me
 
-KINDS: tuple[type[Stack], ...] = (NoticeStack, AskStack, BatchNoticeStack, BatchAskStack)
+# For each type: how the runtime makes one. All other arguments are what a message would fill in.
+MAKERS: dict[str, Callable[[Context], Callable[[], Any]]] = {
+    "NoticeStack": lambda context: context.new_notice_stack,
+    "AskStack": lambda context: context.new_ask_stack,
+    "BatchNoticeStack": lambda context: context.new_batch_notice_stack,
+    "BatchAskStack": lambda context: _with_asks(context.new_batch_ask_stack),
+    "MessagePromise": lambda context: context.new_promise,
+    "ChannelPromise": lambda context: context.new_channel_promise,
+    "Envelope": lambda context: _with(context.new_envelope, None, 1, "ask"),
+    "CoroutineState": lambda context: _with(context.new_coroutine_state, None),
+    "FutureState": lambda context: _with(context.new_future_state, 1),
+    "FuturesState of 4": lambda context: _with(context.new_futures_state, 4, 1),
+    "ChannelFutureState": lambda context: _with(context.new_channel_future_state, 1),
+}
+
+
+def _with(make: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    return lambda: make(*arguments)
+
+
+def _with_asks(make: Callable[[], Any]) -> Callable[[], Any]:
+    def new() -> Any:
+        stack = make()
+        stack.asks = ()
+        return stack
+
+    return new
 
 
 def timed(loop: Callable[[int], None], n: int) -> Callable[[], float]:
@@ -26,68 +57,50 @@ def timed(loop: Callable[[int], None], n: int) -> Callable[[], float]:
     return run
 
 
-def made(kind: type[Stack]) -> Callable[[int], None]:
-    def loop(n: int) -> None:
-        for _ in range(n):
-            stack = kind()
-            stack.asker = None  # type: ignore[attr-defined]  # what a message fills in
-
-    def plain(n: int) -> None:
-        for _ in range(n):
-            kind()
-
-    return loop if kind is AskStack else plain
-
-
-def reused(kind: type[Stack]) -> Callable[[int], None]:
-    pool = ThreadPool(kind, 16)
+def made(name: str) -> Callable[[int], None]:
+    new = MAKERS[name](Context(None, 1))
 
     def loop(n: int) -> None:
-        get, recycle = pool.get, pool.recycle
         for _ in range(n):
-            stack = get()
-            stack.asker = None  # type: ignore[attr-defined]
-            recycle(stack)
+            new()
 
-    def plain(n: int) -> None:
-        get, recycle = pool.get, pool.recycle
+    return loop
+
+
+def reused(name: str) -> Callable[[int], None]:
+    context = Context(None, 1)
+    context.use_pools(16, debug=False)
+    new = MAKERS[name](context)
+    give_back: Any = context.recycle if name.endswith("Stack") else context.let_go
+
+    def loop(n: int) -> None:
+        before = sum(map(len, context.pools))
         for _ in range(n):
-            recycle(get())
+            thing = new()
+            give_back(thing)
+        del thing
+        assert before or sum(map(len, context.pools)) == 1, "what is measured is not reused"
 
-    return loop if kind is AskStack else plain
-
-
-def futures(n: int) -> None:
-    for _ in range(n):
-        MessageFuture()
-
-
-def envelopes(n: int) -> None:
-    for _ in range(n):
-        Envelope(None, 1, None)  # type: ignore[arg-type]
+    return loop
 
 
 def main() -> None:
-    options = arguments("Making stacks anew against reusing them.")
+    options = arguments("Making the runtime's objects anew against reusing them.")
     n = 10_000 if options.quick else 100_000
+    set_me(None)
     contenders: dict[str, Callable[[], float]] = {}
-    for kind in KINDS:
-        contenders[f"{kind.__name__} made"] = timed(made(kind), n)
-        contenders[f"{kind.__name__} reused"] = timed(reused(kind), n)
-    contenders["MessageFuture made"] = timed(futures, n)
-    contenders["Envelope made"] = timed(envelopes, n)
+    for name in MAKERS:
+        contenders[f"{name} made"] = timed(made(name), n)
+        contenders[f"{name} reused"] = timed(reused(name), n)
     figures = alternate(contenders, options.rounds)
     rows = []
-    for kind in KINDS:
-        new, old = figures[f"{kind.__name__} made"], figures[f"{kind.__name__} reused"]
-        pays = ratio(old, new)
-        rows.append([kind.__name__, f"{median(new):.0f}", f"{median(old):.0f}", f"{pays:.2f}"])
-    for name in ("MessageFuture", "Envelope"):
-        rows.append([name, f"{median(figures[f'{name} made']):.0f}", "-", "-"])
+    for name in MAKERS:
+        new, old = figures[f"{name} made"], figures[f"{name} reused"]
+        rows.append([name, f"{median(new):.0f}", f"{median(old):.0f}", f"{ratio(old, new):.2f}"])
     table("processor nanoseconds an object", ["type", "made", "reused", "reused / made"], rows)
-    for kind in KINDS:
-        worse = ratio(figures[f"{kind.__name__} reused"], figures[f"{kind.__name__} made"]) > 1
-        verdict(f"making a {kind.__name__} anew is cheaper, so it is not pooled", worse)
+    for name in MAKERS:
+        worse = ratio(figures[f"{name} reused"], figures[f"{name} made"]) > 1
+        verdict(f"{name}: to make it anew is cheaper, so it is not pooled", worse)
     finish(options, figures)
 
 

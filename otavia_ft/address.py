@@ -14,7 +14,7 @@ from otavia_ft.doors import AtomicInt, me
 from otavia_ft.errors import OtaviaError, StackError
 from otavia_ft.house.lifecycle import Restart
 from otavia_ft.lane import AddressBase
-from otavia_ft.message import Ask, Envelope, Event, PoisonPill, SystemMessage
+from otavia_ft.message import Ask, Event, PoisonPill, SystemMessage
 from otavia_ft.stack.promise import MessageFuture
 from otavia_ft.timer import check_timeout
 
@@ -77,10 +77,13 @@ class Address:
         With a timeout the future fails with AskTimeout after that many seconds. From outside an
         actor use `system.ask(address, message)`.
         """
-        stack = running_stack("address.ask(...)")
+        context: Any = me()
+        stack = None if context is None else context.stack
+        if stack is None:
+            stack = running_stack("address.ask(...)")  # makes it, or says why there is none
         asker = stack.house
         if future is None:
-            future = MessageFuture()
+            future = context.new_promise()
         elif not isinstance(future, MessageFuture):
             raise TypeError(f"the future of an ask is a MessageFuture, not {future!r}")
         if timeout is not None:
@@ -94,7 +97,7 @@ class Address:
         number = asker.attach(stack, future)
         if timeout is not None:
             asker.attach_timeout(future, timeout)
-        house.ask(Envelope(asker, number, message))
+        house.ask(context.new_envelope(asker, number, message))
         return future
 
     def stop(self) -> None:

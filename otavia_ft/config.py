@@ -73,7 +73,7 @@ class Config:
     # The pool scheduler
     local_ring_capacity: int = _setting(256, 2, 1 << 24, "slots in a worker's own ring")
     global_ring_capacity: int = _setting(64, 2, 1 << 24, "slots the global ring starts with")
-    global_poll_interval: int = _setting(61, 1, 1_000_000, "every so many takes, global goes first")
+    global_poll_interval: int = _setting(61, 2, 1_000_000, "every so many takes, global goes first")
 
     # Timers
     timer_tick_ms: float = _setting(10.0, 0.1, 60_000, "resolution of all timers")
@@ -86,7 +86,10 @@ class Config:
     memory_sleep_ms: int = _setting(40, 0, 60_000, "how long a notice from outside waits when busy")
 
     # Object pools
-    pooling: bool = field(default=False, metadata={"doc": "whether threads reuse stacks"})
+    pooling: bool = field(
+        default=False,
+        metadata={"doc": "whether threads reuse stacks, promises, envelopes and states"},
+    )
     pool_max_size: int = _setting(256, 0, 1 << 24, "most idle objects a thread keeps of one type")
     pool_check_s: float = _setting(60.0, 0.01, 1e9, "time between two looks for idle pools")
     pool_idle_s: float = _setting(30.0, 0.0, 1e9, "a pool unused for this long is cut down")
@@ -97,6 +100,11 @@ class Config:
     debug: bool = field(default=False, metadata={"doc": "recycled objects refuse to be used"})
 
     def __post_init__(self) -> None:
+        if self.global_poll_interval == 1:
+            raise ConfigError(
+                "global_poll_interval=1 must be 2 at least: with the global ring first at every "
+                "take, actors that have used up their budget would starve"
+            )
         for f in fields(self):
             _check(f.name, getattr(self, f.name), f.type, f.metadata)
         if self.stealing and self.steal_aggression < self.steal_floor:

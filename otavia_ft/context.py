@@ -10,20 +10,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.doors import me
 from otavia_ft.errors import OutsideActor
 from otavia_ft.lane import ContextBase
 from otavia_ft.message import Envelope
-from otavia_ft.pool import ThreadPool
+from otavia_ft.pool import ALONE, ThreadPool, pooled
+from otavia_ft.stack.coroutine import CoroutineState
+from otavia_ft.stack.promise import ChannelPromise, MessagePromise
 from otavia_ft.stack.stack import (
+    START,
     AskStack,
     BatchAskStack,
     BatchNoticeStack,
     NoticeStack,
     Stack,
 )
+from otavia_ft.stack.state import ChannelFutureState, FuturesState, FutureState, StackState
 
 if TYPE_CHECKING:
     from otavia_ft.house.house import House
@@ -48,10 +53,18 @@ class Context(ContextBase):
     """One thread's hands. Only that thread reads or writes it (statistics may peek)."""
 
     __slots__ = (
+        "let_go",
         "new_ask_stack",
         "new_batch_ask_stack",
         "new_batch_notice_stack",
+        "new_channel_future_state",
+        "new_channel_promise",
+        "new_coroutine_state",
+        "new_envelope",
+        "new_future_state",
+        "new_futures_state",
         "new_notice_stack",
+        "new_promise",
         "owner",
         "pools",
     )
@@ -59,6 +72,7 @@ class Context(ContextBase):
     house: House | None
     stack: Stack | None
     recycle: Callable[[Stack], None] | None
+    """Takes a stack whose message is finished. None: there are no pools."""
 
     def __init__(self, owner: Any, budget: int, seat: Any = None) -> None:
         super().__init__()
@@ -67,33 +81,118 @@ class Context(ContextBase):
         self.seat = seat  # what this thread is the owner of: its HouseManager
         # Functions to run on this thread at the end of the pass in hand.
         self.later: deque[Callable[[], Any]] = deque()
-        # The seam for object pools; see pool.py for why the default is to make stacks anew.
+        # The seam for object pools; see pool.py for why the default is to make everything anew.
         self.new_notice_stack: Callable[[], NoticeStack] = NoticeStack
         self.new_ask_stack: Callable[[], AskStack] = AskStack
         self.new_batch_notice_stack: Callable[[], BatchNoticeStack] = BatchNoticeStack
         self.new_batch_ask_stack: Callable[[], BatchAskStack] = BatchAskStack
+        self.new_promise: Callable[[], MessagePromise[Any]] = MessagePromise
+        self.new_channel_promise: Callable[..., ChannelPromise[Any]] = ChannelPromise
+        self.new_envelope: Callable[[Any, int, Any], Envelope] = Envelope
+        self.new_coroutine_state: Callable[[Any], CoroutineState] = CoroutineState
+        self.new_future_state: Callable[[int], FutureState[Any]] = FutureState
+        self.new_futures_state: Callable[[int, int], FuturesState[Any]] = FuturesState
+        self.new_channel_future_state: Callable[[int], ChannelFutureState] = ChannelFutureState
+        # Takes a promise, envelope or state that the runtime has done with. None: no pools.
+        self.let_go: Callable[[Any], None] | None = None
         self.pools: tuple[ThreadPool[Any], ...] = ()
 
     def use_pools(self, max_size: int, debug: bool) -> None:
-        """From now on take stacks from this thread's pools."""
-        mine: dict[type[Stack], ThreadPool[Any]] = {}
+        """From now on take all of these from this thread's pools."""
+        mine: dict[type[Any], ThreadPool[Any]] = {}
 
-        def pool[T: Stack](kind: type[T]) -> ThreadPool[T]:
-            made = mine[kind] = ThreadPool(kind, max_size, debug)
+        def pool(kind: type[Any], *blank: Any) -> Callable[[], Any]:
+            made = mine[kind] = ThreadPool(kind, max_size, debug, blank)
             self.pools += (made,)
-            return made
+            return made.get
+
+        def let_go(thing: Any) -> None:
+            # Only if the caller's reference is the last one. (So an object cannot be given back
+            # twice either: the pool has it then.) And only if it was made on this thread: of such
+            # an object the count is exact, of another thread's it may be just changing.
+            its_pool = mine.get(type(thing))
+            if its_pool is not None and thing.pool is its_pool and getrefcount(thing) == ALONE:
+                its_pool.recycle(thing)
 
         def recycle(stack: Stack) -> None:
             # To this thread's pool, whoever made it: a house that was stolen ends its stacks here,
             # and another thread's pool is not ours to touch. The pool drops what is not its own.
-            if stack.pool is not None:
-                mine[type(stack)].recycle(stack)
+            if stack.pool is None:
+                return
+            state, stack.state = stack.state, START
+            let_go(state)
+            if isinstance(stack, BatchAskStack):
+                envelopes, stack.asks = list(stack.asks), ()
+                while envelopes:
+                    envelope = envelopes.pop()
+                    let_go(envelope)
+            mine[type(stack)].recycle(stack)
 
-        self.new_notice_stack = pool(NoticeStack).get
-        self.new_ask_stack = pool(AskStack).get
-        self.new_batch_notice_stack = pool(BatchNoticeStack).get
-        self.new_batch_ask_stack = pool(BatchAskStack).get
+        self.new_notice_stack = pool(NoticeStack)
+        self.new_ask_stack = pool(AskStack)
+        self.new_batch_notice_stack = pool(BatchNoticeStack)
+        self.new_batch_ask_stack = pool(BatchAskStack)
+        self.new_promise = pool(pooled(MessagePromise))
+        self.new_channel_promise = _of_channel(pool(pooled(ChannelPromise)))
+        self.new_envelope = _of_ask(pool(pooled(Envelope), None, 0, None))
+        self.new_coroutine_state = _of_coroutine(pool(pooled(CoroutineState), None))
+        self.new_future_state = _of_id(pool(pooled(FutureState)))
+        self.new_futures_state = _of_number(pool(pooled(FuturesState), 1))
+        self.new_channel_future_state = _of_id(pool(pooled(ChannelFutureState)))
+        self.let_go = let_go
         self.recycle = recycle
+
+
+# What a pool gives is blank; these fill in what the constructors of the same types take.
+
+
+def _of_ask(blank: Callable[[], Envelope]) -> Callable[[Any, int, Any], Envelope]:
+    def new(asker: Any, message_id: int, message: Any) -> Envelope:
+        envelope = blank()
+        envelope.asker = asker
+        envelope.message_id = message_id
+        envelope.message = message
+        return envelope
+
+    return new
+
+
+def _of_channel(blank: Callable[[], ChannelPromise[Any]]) -> Callable[..., ChannelPromise[Any]]:
+    def new(channel: Any = None, ask: Any = None) -> ChannelPromise[Any]:
+        promise = blank()
+        promise.channel = channel
+        promise.ask = ask
+        return promise
+
+    return new
+
+
+def _of_coroutine(blank: Callable[[], CoroutineState]) -> Callable[[Any], CoroutineState]:
+    def new(coroutine: Any) -> CoroutineState:
+        state = blank()
+        state.coroutine = coroutine
+        return state
+
+    return new
+
+
+def _of_id[S: StackState](blank: Callable[[], S]) -> Callable[[int], S]:
+    def new(id: int) -> S:  # noqa: A002  # the seed's word for it
+        state = blank()
+        state.id = id
+        return state
+
+    return new
+
+
+def _of_number(blank: Callable[[], FuturesState[Any]]) -> Callable[[int, int], FuturesState[Any]]:
+    def new(n: int, id: int) -> FuturesState[Any]:  # noqa: A002  # as above
+        state = blank()
+        state.resize(n)
+        state.id = id
+        return state
+
+    return new
 
 
 def bare_stack(context: Context) -> Stack:

@@ -37,6 +37,7 @@ __all__ = [
     "connect",
     "twin",
     "twin_class",
+    "twin_function",
 ]
 
 if TYPE_CHECKING or not NATIVE_LANE:
@@ -133,6 +134,12 @@ if TYPE_CHECKING or not NATIVE_LANE:
         def furnish(self, *needs: Any) -> None:
             """Nothing: the Python lane finds what it needs by itself."""
 
+        def give_rings(self, *needs: Any) -> None:
+            """Nothing, for the same reason."""
+
+        def give_desk(self, desk: Any, failed: Any, /) -> None:
+            """Nothing, for the same reason."""
+
     class AddressBase:
         """A handle on a house."""
 
@@ -212,13 +219,13 @@ else:
     connect = lane_face["connect"]
 
 
-def twin[F: Callable[..., Any]](base: type) -> Callable[[F], F]:
-    """Mark a method that the native lane has as well, as `base`'s method of the same name."""
+def twin[F: Callable[..., Any]](base: type, name: str = "") -> Callable[[F], F]:
+    """Mark a method that the native lane has as well, as `base`'s of the same name or of `name`."""
 
     def choose(function: F) -> F:
         if not NATIVE_LANE:
             return function
-        native: F = getattr(base, function.__name__)
+        native: F = getattr(base, name or function.__name__)
         return native
 
     return choose
@@ -234,3 +241,9 @@ def twin_class[C: type](name: str) -> Callable[[C], C]:
         return native
 
     return choose
+
+
+def twin_function[F: Callable[..., Any]](function: F) -> F:
+    """Mark a function that the native lane has as well, under the same name."""
+    native: F = lane_face[function.__name__] if NATIVE_LANE else function
+    return native

@@ -99,6 +99,11 @@ class Envelope(EnvelopeBase):
         asker: Asker = self.asker
         return asker.asker_address()
 
+    def clean(self) -> None:
+        """Forget the ask: for the next one."""
+        self.asker = self.message = None
+        self.message_id = 0
+
     def __repr__(self) -> str:
         return f"Envelope({self.message!r}, id={self.message_id})"
 

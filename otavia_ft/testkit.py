@@ -91,6 +91,9 @@ class TestSystem(ActorSystem):
 
     def _start(self) -> None:
         """No threads, and a clock that we turn ourselves."""
+        if self.config.pooling:
+            for thread in self.manual.threads:
+                thread.context.use_pools(self.config.pool_max_size, self.config.debug)
 
     def stop_timer(self) -> None:
         """There is no timer thread to stop."""

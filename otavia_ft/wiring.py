@@ -12,8 +12,8 @@ from otavia_ft.house.house import NOBODY
 from otavia_ft.lane import connect
 from otavia_ft.message import Envelope, SystemMessage
 from otavia_ft.stack.driver import CoroutineState, checked_reply
-from otavia_ft.stack.promise import FAILURE, PENDING, SUCCESS, MessagePromise
-from otavia_ft.stack.stack import AskStack, NoticeStack
+from otavia_ft.stack.promise import FAILURE, PENDING, SUCCESS, MessagePromise, no_answer
+from otavia_ft.stack.stack import AskStack, NoticeStack, refuse_finish, refuse_suspend
 from otavia_ft.stack.state import StackState, StackYield
 
 __all__: list[str] = []
@@ -34,6 +34,7 @@ connect(
         "message_promise": MessagePromise,
         "notice_stack": NoticeStack,
         "ask_stack": AskStack,
+        "stack_state": StackState,
         # What it leaves to Python.
         "ask": Address.ask,
         "make_stack": bare_stack,
@@ -46,5 +47,9 @@ connect(
         "finished": engine.finished,
         "advance": CoroutineState.wait_for,
         "check_reply": checked_reply,
+        # Whom it asks to complain.
+        "no_answer": no_answer,
+        "refuse_finish": refuse_finish,
+        "refuse_suspend": refuse_suspend,
     }
 )

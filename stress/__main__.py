@@ -16,7 +16,7 @@ from typing import Any
 
 from stress.parallel.engine import NAMES, Outcome, Plan, run
 from stress.parallel.invariants import INVARIANTS
-from stress.parallel.report import finding_text, summary, write_json, write_junit
+from stress.parallel.report import finding_text, share_lines, summary, write_json, write_junit
 
 __all__ = ["main"]
 
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         outcome = run(plan, progress)
     for finding in outcome.findings:
         print(finding_text(finding), end="\n\n", file=say)
-    print(summary(outcome), file=say)
+    print(*share_lines(outcome), summary(outcome), sep="\n", file=say)
     if options.json:
         write_json(outcome, options.json)
     if options.junit:

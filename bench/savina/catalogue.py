@@ -135,14 +135,14 @@ WORKLOADS = {
         about="A notice from outside to an actor whose thread sleeps: until the handler runs.",
     ),
     "growth-actors": Workload(
-        "growth with actors", "message", 100_000, 100, fixed=True, full=1_000_000, rounds=2,
+        "growth with actors", "message", 100_000, 100, fixed=True, full=1_000_000, rounds=1,
         ours_only=True,
         about="Time of a message with 10 actors that all have work, and with ever more. Here n "
         "is the largest number of actors.",
     ),
     "growth-queue": Workload(
         "growth with queued messages", "message", 100_000, 100, fixed=True, full=10_000_000,
-        rounds=2, ours_only=True,
+        rounds=1, ours_only=True,
         about="Time of a message with 1 queued at the actor, and with ever more.",
     ),
 }  # fmt: skip

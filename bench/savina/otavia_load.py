@@ -16,6 +16,7 @@ from savina.latency import half_load
 from savina.otavia import Box, Counter, Get, Server, dispatcher_of, system, timed
 
 GROWTH_BUDGET = 4  # messages a turn, whatever the number of actors
+LEAST = 1_000_000  # messages of one measurement: a third of a second, longer than most disturbances
 
 
 def latency(n: int) -> dict[str, Any]:
@@ -120,9 +121,10 @@ def steady(actors_wanted: int, queued: int, messages: int) -> float:
 
 
 def _growth(sizes: list[int], measure: Callable[[int], float]) -> dict[str, Any]:
-    """Every size twice, first up and then down, so that a drift of the machine cancels out."""
+    """Every size four times, up and down and once more, so that a drift of the machine cancels
+    out; the best of each, because a neighbour on the same core can only make it slower."""
     times: dict[int, list[float]] = {size: [] for size in sizes}
-    for size in [*sizes, *reversed(sizes)]:
+    for size in [*sizes, *reversed(sizes)] * 2:
         times[size].append(measure(size))
     curve = {str(size): min(runs) for size, runs in times.items()}
     return result(curve[str(sizes[-1])], 1, curve=curve)
@@ -136,11 +138,13 @@ def _powers(first: int, last: int) -> list[int]:
 
 
 def growth_actors(n: int) -> dict[str, Any]:
-    return _growth(_powers(10, n), lambda size: steady(size, 1, max(100_000, GROWTH_BUDGET * size)))
+    return _growth(
+        _powers(10, n), lambda size: steady(size, 1, max(min(LEAST, 10 * n), GROWTH_BUDGET * size))
+    )
 
 
 def growth_queue(n: int) -> dict[str, Any]:
-    return _growth(_powers(1, n), lambda size: steady(1, size, max(100_000, 2 * size)))
+    return _growth(_powers(1, n), lambda size: steady(1, size, max(min(LEAST, 10 * n), 2 * size)))
 
 
 WORKLOADS: dict[str, Callable[[int], dict[str, Any]]] = {

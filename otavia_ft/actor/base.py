@@ -123,7 +123,7 @@ class AbstractActor:
         message = stack.notice
         result = self.plan.handlers[type(message)](self, message)
         if type(result) is CoroutineType:
-            return CoroutineState(result).advance(stack)
+            return running_context("a handler").new_coroutine_state(result).advance(stack)
         return stack.return_()
 
     def resume_ask(self, stack: AskStack) -> StackYield:
@@ -133,7 +133,7 @@ class AbstractActor:
         message = stack.ask
         result = self.plan.handlers[type(message)](self, message)
         if type(result) is CoroutineType:
-            return CoroutineState(result).advance(stack)
+            return running_context("a handler").new_coroutine_state(result).advance(stack)
         return stack.return_(checked_reply(result))
 
     def resume_batch_notice(self, stack: BatchNoticeStack) -> StackYield:

@@ -278,11 +278,15 @@ def house_for(actor: AbstractActor, scheduler: Scheduler, id: int) -> House:  # 
     """The house for a new actor: the scheduler's own kind, bounded if the actor wants that."""
     kind = scheduler.house_type
     config = scheduler.system.config
-    if actor.mailbox_capacity is None and actor.overflow is None and not config.mailbox_capacity:
-        return kind(actor, scheduler, id)
-    if bounds(actor, config)[0]:
+    unbounded = (
+        actor.mailbox_capacity is None and actor.overflow is None and not config.mailbox_capacity
+    )
+    if not unbounded and bounds(actor, config)[0]:
         if kind not in _bounded:
             made = type(f"Bounded{kind.__name__}", (BoundedHouse, kind), {"__slots__": ()})
             _bounded.setdefault(kind, made)
         kind = _bounded[kind]
-    return kind(actor, scheduler, id)
+    house = kind(actor, scheduler, id)
+    if config.pooling:
+        house.plain = False  # the native lane makes everything anew; the pools are Python's
+    return house

@@ -123,6 +123,8 @@ def receive_reply(context: Context, house: House, ids: int | tuple[int, ...], re
         if promise is not None:
             promise.set_success(reply)
             promise_completed(context, house, promise)
+            if context.let_go is not None:
+                context.let_go(promise)
 
 
 def receive_error(
@@ -134,6 +136,8 @@ def receive_error(
         if promise is not None:
             promise.set_failure(error)
             promise_completed(context, house, promise)
+            if context.let_go is not None:
+                context.let_go(promise)
 
 
 def receive_ask_timeout(context: Context, house: House, event: AskTimeoutEvent) -> None:
@@ -146,6 +150,8 @@ def receive_ask_timeout(context: Context, house: House, event: AskTimeoutEvent) 
     else:
         promise.set_failure(AskTimeout(f"{house.name}: no reply in time (ask {event.ask_id})"))
     promise_completed(context, house, promise)
+    if context.let_go is not None:
+        context.let_go(promise)
 
 
 def _awaited(house: House, aid: int, answer: Any) -> MessagePromise[Any] | None:

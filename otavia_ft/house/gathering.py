@@ -54,6 +54,8 @@ def dispatch(context: Context, house: House, mailbox: int, left: int) -> int:
             engine.fail_stack(context, house, stack, error)
             continue
         if batched:
+            if context.recycle is not None:
+                context.recycle(stack)
             batch.append(item)
             if len(batch) >= limit:
                 _flush(context, house, asks, batch)
@@ -63,6 +65,8 @@ def dispatch(context: Context, house: House, mailbox: int, left: int) -> int:
             house.put_front(mailbox, item)
             break
         house.barrier = barrier
+        if asks and context.let_go is not None:
+            context.let_go(item)
         engine.run_stack(context, house, stack)
         if house.barrier is not None:
             break
@@ -86,15 +90,15 @@ def _single(context: Context, house: House, asks: bool, item: Any) -> Stack:
 def _flush(context: Context, house: House, asks: bool, batch: list[Any]) -> None:
     if not batch:
         return
-    items = tuple(batch)
-    batch.clear()
     if asks:
         ask_stack = context.new_batch_ask_stack()
-        ask_stack.asks = items
+        ask_stack.asks = tuple(batch)
+        batch.clear()
         engine.run_stack(context, house, _seated(house, ask_stack))
     else:
         notice_stack = context.new_batch_notice_stack()
-        notice_stack.notices = items
+        notice_stack.notices = tuple(batch)
+        batch.clear()
         engine.run_stack(context, house, _seated(house, notice_stack))
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from otavia_ft.context import ASK, NOT_BARE, NOTICE, Context, bare_stack
 from otavia_ft.house import engine
-from otavia_ft.stack.driver import CoroutineState, checked_reply
+from otavia_ft.stack.driver import checked_reply
 from otavia_ft.stack.stack import Stack
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def run_asks(context: Context, house: House, box: Drain) -> int:
     """Handle the asks of a mailbox; returns what is left of the budget."""
     actor: Any = house.actor
     handlers = house.plan.handlers
+    let_go = context.let_go
     envelope: Envelope
     for envelope in box:
         context.message = envelope
@@ -68,6 +69,9 @@ def run_asks(context: Context, house: House, box: Drain) -> int:
                 end(context, house, result)
         except BaseException as error:  # a handler never kills its thread
             fail(context, house, error)
+        if let_go is not None:
+            context.message = None
+            let_go(envelope)
     context.message = None
     context.bare = NOT_BARE
     return box.left
@@ -84,7 +88,7 @@ def _take_stack(context: Context) -> Stack:
 
 def go_async(context: Context, house: House, coroutine: Any) -> None:
     stack = _take_stack(context)
-    stack.state = CoroutineState(coroutine)
+    stack.state = context.new_coroutine_state(coroutine)
     engine.run_stack(context, house, stack)
 
 

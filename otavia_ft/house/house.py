@@ -81,6 +81,7 @@ class House(HouseBase):
     channel_promises: set[ChannelPromise[Any]] | None
     stop_reason: OtaviaError | None
 
+    @twin(HouseBase)
     def __init__(self, actor: AbstractActor, scheduler: Scheduler, id: int) -> None:  # noqa: A002
         self.settle(actor, type(actor).plan, scheduler, NOBODY, id)
 
@@ -213,7 +214,7 @@ class House(HouseBase):
         if self.plan.special:
             return gathering.dispatch(context, self, ASK, left)
         box = self.drain(ASK, left)
-        new = context.new_ask_stack
+        new, let_go = context.new_ask_stack, context.let_go
         for envelope in box:
             stack = new()
             stack.house = self
@@ -221,6 +222,8 @@ class House(HouseBase):
             stack.asker = envelope.asker
             stack.ask_id = envelope.message_id
             stack.ask = envelope.message
+            if let_go is not None:
+                let_go(envelope)
             engine.run_stack(context, self, stack)
         return box.left
 
@@ -274,11 +277,16 @@ class House(HouseBase):
 
     def _dispatch_channel_futures(self, context: Context, left: int) -> int:
         completed, self.channel_futures = self.channel_futures or [], None
-        for promise in completed:
+        left -= len(completed)
+        completed.reverse()
+        while completed:
+            promise = completed.pop()
             if self.channel_promises is not None:
                 self.channel_promises.discard(promise)
             engine.promise_completed(context, self, promise)
-        return left - len(completed)
+            if context.let_go is not None:
+                context.let_go(promise)
+        return left
 
     def _complete(self) -> None:
         """complete_running: READY again, or WAITING and look once more."""

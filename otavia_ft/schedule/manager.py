@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.context import Context
-from otavia_ft.doors import AtomicInt, me, now_ns
+from otavia_ft.doors import AtomicInt, Mailbox, me, now_ns
 from otavia_ft.house import lifecycle
 from otavia_ft.house.house import House
 from otavia_ft.lane import HouseQueue, SeatBase, twin
@@ -45,12 +45,15 @@ class HouseManager(SeatBase):
         self.bury = Burial(self._bury_all)
         self.furnish(
             self.business,
+            self.mounting,
+            self.channels,
+            thread.events,
+            thread.reactor.bell,
             thread.parker.flag,
             thread.crew.asleep,
             self._closed,
             thread.stopping,
             thread.wakeups,
-            thread.reactor.bell.fileno(),
             self._steal_floor,
             self._stride,
             config.high_priority_replies,
@@ -122,6 +125,20 @@ class HouseManager(SeatBase):
             count += 1
             house.mount(context)
         return count
+
+    @twin(SeatBase)
+    def sleep(self, context: Context, budget: int | None) -> int:
+        """Block till the bell rings, then go to Phase 3 for `budget` nanoseconds (None: no end).
+
+        Straight from the bell to the actors, unless something waits that comes before them: this is
+        what the sender of a message to a sleeping thread waits for. Returns how many ran.
+        """
+        thread = self._thread
+        thread.reactor.wait()
+        thread.get_up()
+        if len(self.mounting) or len(self.channels) or thread.events.has_mail(1 << Mailbox.EVENT):
+            return 0
+        return thread.run_business(context, None if budget is None else now_ns() + budget)
 
     @twin(SeatBase)
     def run_state_actors(self, context: Context, deadline: int | None) -> int:

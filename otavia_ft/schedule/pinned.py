@@ -24,8 +24,9 @@ class PinnedScheduler:
         self._started = AtomicInt()
         self.crew, self.threads = self._hire(system)
         self.crew.threads = self.threads
-        self._selector = TilingThreadSelector(self.threads)
-        self._io_selector = TilingThreadSelector(self.threads)
+        seats = [thread.manager for thread in self.threads]
+        self._selector = TilingThreadSelector(seats)
+        self._io_selector = TilingThreadSelector(seats)
 
     def _hire(self, system: ActorSystem) -> tuple[Crew, tuple[ActorThread, ...]]:
         crew = Crew(system.config)
@@ -55,12 +56,11 @@ class PinnedScheduler:
 
     def seat(self, io: bool) -> Scheduler:
         """The seat for one new actor."""
-        return (self._io_selector if io else self._selector).next().manager
+        return (self._io_selector if io else self._selector).next()
 
     def place(self, num: int, io: bool) -> list[Scheduler]:
         """Seats for `num` new actors. IO actors have a round of their own."""
-        selector = self._io_selector if io else self._selector
-        return [thread.manager for thread in selector.select(num)]
+        return (self._io_selector if io else self._selector).select(num)
 
     def quiet(self) -> bool:
         """Whether nothing is queued or running.

@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING
 from otavia_ft.doors import AtomicInt
 
 if TYPE_CHECKING:
-    from otavia_ft.schedule.thread import ActorThread
+    from otavia_ft.house.house import Scheduler
 
 __all__ = ["TilingThreadSelector"]
 
 
 class TilingThreadSelector:
-    """Lays actors over the threads like tiles, one after the other."""
+    """Lays actors over the threads' seats like tiles, one after the other."""
 
-    def __init__(self, threads: Sequence[ActorThread]) -> None:
-        self._threads = tuple(threads)
+    def __init__(self, seats: Sequence[Scheduler]) -> None:
+        self._seats = tuple(seats)  # one a thread
+        self._n = len(self._seats)
         self._cursor = AtomicInt()
 
-    def next(self) -> ActorThread:
-        """The thread for one actor."""
-        return self._threads[self._cursor.get_and_add(1) % len(self._threads)]
+    def next(self) -> Scheduler:
+        """The seat for one actor."""
+        return self._seats[self._cursor.get_and_add(1) % self._n]
 
-    def select(self, num: int = 1) -> list[ActorThread]:
-        """The threads for `num` actors; one on each when `num` is their number."""
-        n = len(self._threads)
+    def select(self, num: int = 1) -> list[Scheduler]:
+        """The seats for `num` actors; one on each thread when `num` is their number."""
+        n = self._n
         if num % n == 0:
-            return list(self._threads) * (num // n)
+            return list(self._seats) * (num // n)
         first = self._cursor.get_and_add(num)
-        return [self._threads[(first + i) % n] for i in range(num)]
+        return [self._seats[(first + i) % n] for i in range(num)]

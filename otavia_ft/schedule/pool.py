@@ -30,7 +30,7 @@ from otavia_ft.doors import AtomicInt
 from otavia_ft.errors import OtaviaError
 from otavia_ft.house import lifecycle
 from otavia_ft.house.house import EVERYTHING, IN_BARRIER, House, Scheduler
-from otavia_ft.lane import SeatBase
+from otavia_ft.lane import HouseBase, SeatBase, twin
 from otavia_ft.schedule.burial import Burial
 from otavia_ft.schedule.pinned import PinnedScheduler
 from otavia_ft.schedule.rings import ReadyQueue, Schedulable
@@ -49,6 +49,7 @@ class PoolHouse(House):
 
     __slots__ = ()
 
+    @twin(HouseBase, "run_pool_turn")
     def run_turn(self, context: Context) -> None:
         """Handle messages up to the budget, which a reclaim does not renew."""
         if not self.take_for_processing():
@@ -130,8 +131,15 @@ class PoolScheduler(PinnedScheduler, SeatBase):
     def __init__(self, system: ActorSystem) -> None:
         self.system = system
         self._closed = AtomicInt()
-        self._bury = Burial(self._bury_all)
+        self.bury = Burial(self._bury_all)
         super().__init__(system)
+        config = system.config
+        self.queue.furnish(
+            self.crew.asleep, tuple(thread.manager for thread in self.threads), PoolHouse
+        )
+        self.give_rings(
+            self.queue, self._closed, config.high_priority_replies, config.high_priority_events
+        )
 
     def _hire(self, system: ActorSystem) -> tuple[PoolCrew, tuple[PoolWorker, ...]]:
         config = system.config
@@ -155,12 +163,11 @@ class PoolScheduler(PinnedScheduler, SeatBase):
 
     # ---- the seat of every pooled house: any thread
 
+    @twin(SeatBase)
     def ready(self, house: House) -> None:
         """Queue a house that has just become READY; wake a worker if one is parked."""
         assert isinstance(house, PoolHouse)
         self.submit(house)
-
-    queue_house = ready
 
     def mount(self, house: House) -> None:
         """Have a new house's start hooks run, as a turn on whatever worker."""
@@ -171,13 +178,14 @@ class PoolScheduler(PinnedScheduler, SeatBase):
         """Run a function on some worker."""
         self.submit(FunctionTask(thunk))
 
+    @twin(SeatBase)
     def submit(self, item: Schedulable) -> None:
         """Queue anything that has turns."""
         self.queue.push(item)
         # Pairs with close(): either that sees the item, or we see that it is closed. The fence
         # between the two is in the push, where it looks for a sleeper.
         if self._closed.load():
-            self._bury()
+            self.bury()
 
     @property
     def shared_backlog(self) -> int:
@@ -192,12 +200,12 @@ class PoolScheduler(PinnedScheduler, SeatBase):
 
     def close_rings(self) -> None:
         self._closed.set(1)
-        self._bury()
+        self.bury()
 
     def worker_ended(self) -> None:
         """A worker's last act. One that was stuck and left behind may have yielded since."""
         if self._closed.get_and_add(0):  # a fence behind its pushes, which need none otherwise
-            self._bury()
+            self.bury()
 
     def _bury_all(self) -> None:
         """End everything in the rings."""

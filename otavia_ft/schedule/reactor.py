@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import selectors
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from otavia_ft.doors import Bell, now_ns
@@ -36,12 +37,16 @@ class Reactor:
     ) -> None:
         self.bell = Bell()
         self._make_selector = make_selector
-        self._selector = self._open()
         self._threshold = rebuild_threshold
         self._premature = 0
         self.channels = 0
         self.rebuilds = 0
         self.io_ns = 0  # time that the handlers of the last `run` took; waiting not included
+
+    @cached_property
+    def _selector(self) -> selectors.BaseSelector:
+        """Made for the first channel: a system without channels opens no descriptor."""
+        return self._open()
 
     def _open(self) -> selectors.BaseSelector:
         selector = self._make_selector()
@@ -106,5 +111,6 @@ class Reactor:
         _log.info("selector rebuilt after %d premature wake-ups", self._threshold)
 
     def close(self) -> None:
-        self._selector.close()
+        if "_selector" in vars(self):
+            self._selector.close()
         self.bell.close()

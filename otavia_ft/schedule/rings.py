@@ -8,8 +8,9 @@ small ring of its own, all share a global one, and whoever has nothing takes hal
     half of the first sibling that has some ──────────┘
 
 Unlike GoAkt's: the global ring comes first at every 61st take; a worker that leaves work behind
-calls a parked sibling; and workers park on their own bells (`parking.py`) rather than on one
-condition variable, since a worker may have channels to wait for as well.
+calls a parked sibling; and each worker parks on a condition variable of its own, its bell
+(`parking.py`), since it may have channels to wait for as well. It is signalled only by one who has
+found it parked.
 
 Guarantees. An item that was pushed is taken exactly once. A ring is first in, first out, for its
 owner and for thieves. Nothing waits in any ring while a worker is parked, but for the moment that
@@ -60,14 +61,18 @@ The orders that could go wrong, and why they cannot:
     actor's cleaner is pushed here. So between lock and unlock there is no call and no loop: items
     move by slices, and the mirrors, which are method calls, follow after the unlock. (`with` itself
     is not such a place; schedule/queues.py keeps the same rule.)
+
+In the native lane all of this is C (`_atomics/rings.h`, `rings.c`), whose comments refer to these
+numbers. There no Python runs under a lock whatever happens, so the mirrors are written under it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from otavia_ft.doors import AtomicInt, SpinLock
+from otavia_ft.doors import AtomicInt, SpinLock, now_ns
+from otavia_ft.lane import twin_class, twin_function
 
 if TYPE_CHECKING:
     from otavia_ft.context import Context
@@ -86,15 +91,16 @@ class Schedulable(Protocol):
         """The pool has closed and no worker will come: end this in order. Any thread, once."""
 
 
+@twin_class("LocalRing")
 class LocalRing:
     """One worker's ring, of a fixed size. Its owner pushes and pops; siblings steal."""
 
-    __slots__ = ("_capacity", "_count", "_head", "_lock", "_size", "_slots", "given", "index")
+    __slots__ = ("_count", "_head", "_lock", "_size", "_slots", "capacity", "given", "index")
 
     def __init__(self, index: int, capacity: int) -> None:
         self.index = index
+        self.capacity = capacity
         self.given = 0  # how often siblings have stolen from here; written under the lock
-        self._capacity = capacity
         self._slots: list[Schedulable | None] = [None] * capacity
         self._head = 0
         self._count = 0
@@ -108,7 +114,7 @@ class LocalRing:
     def push(self, item: Schedulable) -> int:
         """To the tail; returns how many there are then, or 0: it is full, and nothing was done."""
         with self._lock:
-            count, capacity = self._count, self._capacity
+            count, capacity = self._count, self.capacity
             if count == capacity:
                 return 0
             self._slots[(self._head + count) % capacity] = item
@@ -126,12 +132,13 @@ class LocalRing:
                 return None  # stolen since the look
             item = self._slots[head]
             self._slots[head] = None  # an actor's life ends with its last reference: keep none
-            self._head = (head + 1) % self._capacity
+            self._head = (head + 1) % self.capacity
             self._count = count - 1
         self._size.get_and_add(-1)
         return item
 
 
+@twin_function
 def steal_half(victim: LocalRing, thief: LocalRing) -> Schedulable | None:
     """Half of the victim's items, rounded up, oldest first: one to run now, the rest to keep.
 
@@ -141,10 +148,10 @@ def steal_half(victim: LocalRing, thief: LocalRing) -> Schedulable | None:
         return None
     first, second = (victim, thief) if victim.index < thief.index else (thief, victim)
     with first._lock, second._lock:
-        count, head, capacity = victim._count, victim._head, victim._capacity
+        count, head, capacity = victim._count, victim._head, victim.capacity
         if count == 0:
             return None
-        kept, room = (count + 1) // 2 - 1, thief._capacity - thief._count
+        kept, room = (count + 1) // 2 - 1, thief.capacity - thief._count
         if kept > room:
             kept = room
         # Take 1 + kept from the head; the slots may go round the end.
@@ -159,18 +166,19 @@ def steal_half(victim: LocalRing, thief: LocalRing) -> Schedulable | None:
         victim._count = count - 1 - kept
         victim.given += 1
         # Put all but the first of them behind the thief's own.
-        slots, tail = thief._slots, (thief._head + thief._count) % thief._capacity
-        straight = thief._capacity - tail
+        slots, tail = thief._slots, (thief._head + thief._count) % thief.capacity
+        straight = thief.capacity - tail
         slots[tail : tail + kept] = taken[1 : 1 + kept]
         if kept > straight:
-            slots[: kept - straight] = slots[thief._capacity :]
-            del slots[thief._capacity :]
+            slots[: kept - straight] = slots[thief.capacity :]
+            del slots[thief.capacity :]
         thief._count += kept
     victim._size.get_and_add(-1 - kept)
     thief._size.get_and_add(kept)
     return taken[0]
 
 
+@twin_class("GlobalRing")
 class GlobalRing:
     """The ring that all share. It doubles when it is full, and never refuses."""
 
@@ -217,6 +225,7 @@ class GlobalRing:
         return item
 
 
+@twin_class("ReadyQueue")
 class ReadyQueue:
     """All rings of a pool. `call` wakes one parked worker, if there is any (number 3 above)."""
 
@@ -235,6 +244,9 @@ class ReadyQueue:
         self.poll_interval = poll_interval
         self._call = call
         self.desks = tuple(Desk(self, ring, call) for ring in self.rings)
+
+    def furnish(self, asleep: AtomicInt, seats: tuple[Any, ...], house_type: type) -> None:
+        """Nothing: `call` knows all that. The native lane does without it from then on."""
 
     def push(self, item: Schedulable) -> None:
         """Queue something that has just become ready. Any thread."""
@@ -256,6 +268,7 @@ class ReadyQueue:
         return item
 
 
+@twin_class("Desk")
 class Desk:
     """One worker's place at the rings. Only that worker uses it.
 
@@ -301,6 +314,29 @@ class Desk:
             if item is None:
                 item = self._steal()
         return item
+
+    def run_turns(
+        self,
+        context: Context,
+        deadline: int | None,
+        stopping: AtomicInt,
+        stride: int,
+        failed: Callable[[Schedulable, BaseException], None],
+    ) -> int:
+        """Take and run, until there is nothing or time is up. Returns how many ran.
+
+        A look at the clock costs about as much as a short turn: one look for `stride` turns.
+        """
+        count = 0
+        while not stopping.load() and (item := self.take()) is not None:
+            try:
+                item.run_turn(context)
+            except BaseException as error:  # houses catch all; other items may not
+                failed(item, error)
+            count += 1
+            if deadline is not None and count % stride == 0 and now_ns() >= deadline:
+                break
+        return count
 
     def _steal(self) -> Schedulable | None:
         for victim in self._siblings:

@@ -70,15 +70,16 @@ class ActorThread:
         self.wakeups = AtomicInt()
         self.reactor = Reactor(config.selector_rebuild_threshold)
         self.parker = Parker(self.reactor.bell)
-        self.manager = HouseManager(self, system)
         self.events = HouseCell()  # only its event mailbox: thunks to run on this thread
+        self.manager = HouseManager(self, system)
         self.context = Context(self, config.throughput_budget, self.manager)
         self.thread: threading.Thread | None = None
         self._trimming: TimerTask | None = None
         self._ends = AtomicInt()
         self._idle_count = 0
         self._io_ratio = config.io_ratio
-        self._min_budget_ns = config.min_budget_us * 1000
+        # What Phase 3 gets at least; None: there is no limit.
+        self._business_ns = None if config.io_ratio == 100 else config.min_budget_us * 1000
         # Counters: written by the one thread that does the thing, read by anybody.
         self.steals_taken = 0
         self.steals_given = AtomicInt()
@@ -138,44 +139,53 @@ class ActorThread:
 
     def run_once(self, context: Context, may_block: bool = False) -> bool:
         """One iteration. Returns whether anything ran."""
-        if may_block and not self._has_work():
-            served = self._sleep()
+        ran = 0
+        if may_block and not self._has_work() and self._lie_down():
+            self.parks += 1
+            if self.reactor.channels:
+                served = self.reactor.wait()
+                self.get_up()
+            else:
+                served, ran = 0, self.manager.sleep(context, self._business_ns)
         else:
             served = self.reactor.poll()
-        ran = self.manager.run_channels_actors(context)
+        ran += self.manager.run_channels_actors(context)
         ran += self._run_events()
-        ran += self._run_business(context, self._deadline(served))
+        ran += self.run_business(context, self._deadline(served))
         if ran or served:
             self._idle_count = 0
             return True
         return self._try_steal(context)
 
-    def _run_business(self, context: Context, deadline: int | None) -> int:
+    def run_business(self, context: Context, deadline: int | None) -> int:
+        """Phase 3."""
         return self.manager.run_state_actors(context, deadline)
 
     def _has_work(self) -> bool:
         return self.manager.runnable or self.events.has_mail(1 << Mailbox.EVENT)
 
-    def _sleep(self) -> int:
-        """Block until there is something to do: parking.py's protocol, with the thief's promise."""
+    def _lie_down(self) -> bool:
+        """Whether to block now: parking.py's protocol, with the thief's promise (crew.py)."""
         self.parker.start_looking()
         self.crew.asleep.get_and_add(1)
-        try:
-            if self._has_work() or self.stopping.load() or not self.parker.fall_asleep():
-                return self.reactor.poll()
-            if self.crew.worth_staying_awake(self):
-                return self.reactor.poll()
-            self.parks += 1
-            return self.reactor.wait()
-        finally:
-            self.crew.asleep.get_and_add(-1)
-            self.parker.start_looking()
+        if self._has_work() or self.stopping.load() or not self.parker.fall_asleep():
+            self.get_up()
+            return False
+        if self.crew.worth_staying_awake(self):
+            self.get_up()
+            return False
+        return True
+
+    def get_up(self) -> None:
+        """The end of a sleep: awake, and no thief any more."""
+        self.crew.asleep.get_and_add(-1)
+        self.parker.start_looking()
 
     def _deadline(self, served: int) -> int | None:
         """Until when Phase 3 may run: in proportion to the time that IO took, waiting excluded."""
-        if self._io_ratio == 100:
+        budget = self._business_ns
+        if budget is None:
             return None
-        budget = self._min_budget_ns
         if served:
             share = self.reactor.io_ns * (100 - self._io_ratio) // self._io_ratio
             budget = max(budget, share)

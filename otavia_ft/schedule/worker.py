@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from otavia_ft.context import Context
-from otavia_ft.doors import now_ns
 from otavia_ft.schedule.crew import Crew
 from otavia_ft.schedule.rings import Desk, ReadyQueue, Schedulable
 from otavia_ft.schedule.thread import ActorThread, ThreadStatistics
@@ -25,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["PoolCrew", "PoolWorker"]
 
 _log = logging.getLogger("otavia_ft.thread")
+
+
+def _turn_failed(item: Schedulable, error: BaseException) -> None:
+    _log.error("a turn of %r failed", item, exc_info=error)
 
 
 class PoolCrew(Crew):
@@ -52,6 +55,7 @@ class PoolWorker(ActorThread):
         self._queue = crew.queue
         self._stride = system.config.deadline_stride
         self.desk = desk
+        self.manager.give_desk(desk, _turn_failed)
 
     def reschedule(self, item: Schedulable) -> None:
         """An item yields, as the last act of its turn: to the tail of this worker's own ring.
@@ -67,19 +71,8 @@ class PoolWorker(ActorThread):
     def _has_work(self) -> bool:
         return super()._has_work() or self._queue.waiting
 
-    def _run_business(self, context: Context, deadline: int | None) -> int:
-        count = 0
-        take = self.desk.take
-        stopping = self.stopping.load
-        while not stopping() and (item := take()) is not None:
-            try:
-                item.run_turn(context)
-            except BaseException:  # houses catch all; other items may not
-                _log.exception("a turn of %r failed", item)
-            count += 1
-            if deadline is not None and count % self._stride == 0 and now_ns() >= deadline:
-                break
-        return count
+    def run_business(self, context: Context, deadline: int | None) -> int:
+        return self.desk.run_turns(context, deadline, self.stopping, self._stride, _turn_failed)
 
     def statistics(self) -> ThreadStatistics:
         common = super().statistics()

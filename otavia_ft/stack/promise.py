@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from otavia_ft.errors import AskTimeout, StackError
 from otavia_ft.lane import PromiseBase, twin
@@ -52,6 +52,14 @@ class Promise[R](PromiseBase):
         self.hash_next: MessagePromise[Any] | None = None
         self.timer: TimerTask | None = None
 
+    def clean(self) -> None:
+        """Forget the answer: for the next user."""
+        self.stack = self.prev = self.next = None
+        self.outcome = PENDING
+        self.value = None
+        self.aid = 0
+        self.hash_next = self.timer = None
+
     # The future's side: what a handler reads.
 
     @property
@@ -75,17 +83,13 @@ class Promise[R](PromiseBase):
         """Why it failed; None while pending and after a success."""
         return self.value if self.outcome is FAILURE else None
 
+    @twin(PromiseBase)
     def get_now(self) -> R:
         """The answer. Raises the error if it failed, and StackError if there is none yet."""
-        if self.outcome is SUCCESS:
-            answer: R = self.value
-            return answer
-        if self.outcome is FAILURE:
-            raise self.value
-        raise StackError(
-            "get_now() on a future that is still pending: suspend the stack on a state that holds "
-            "it and read it when the stack is resumed, or await it"
-        )
+        if self.outcome is not SUCCESS:
+            no_answer(self)
+        answer: R = self.value
+        return answer
 
     def ready(self) -> bool:
         """Whether an `await` on it may go on (see driver.py)."""
@@ -103,6 +107,16 @@ class Promise[R](PromiseBase):
     def __repr__(self) -> str:
         shown = "" if self.outcome is PENDING else f" {self.value!r}"
         return f"<{type(self).__name__} {self.outcome.name.lower()}{shown}>"
+
+
+def no_answer(promise: Promise[Any]) -> NoReturn:
+    """Say why `get_now` has nothing to give."""
+    if promise.outcome is FAILURE:
+        raise promise.value
+    raise StackError(
+        "get_now() on a future that is still pending: suspend the stack on a state that holds "
+        "it and read it when the stack is resumed, or await it"
+    )
 
 
 class MessagePromise[R](Promise[R]):
@@ -138,6 +152,10 @@ class ChannelPromise[R](Promise[R]):
         self.channel = channel
         self.ask = ask
         self.callback: Callable[[ChannelPromise[R]], None] | None = None
+
+    def clean(self) -> None:
+        super().clean()
+        self.channel = self.ask = self.callback = None
 
     def on_completed(self, callback: Callable[[ChannelPromise[R]], None]) -> None:
         """Call back when completed; at once if it is already."""

@@ -13,8 +13,9 @@ to the runtime and may serve the next message: do not keep it. In debug mode a k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from otavia_ft.doors import me
 from otavia_ft.errors import AskFailed, OtaviaError, StackError
 from otavia_ft.lane import StackBase, twin
 from otavia_ft.message import Asker, Envelope
@@ -79,23 +80,17 @@ class Stack(StackBase):
 
     # ---- what a handler calls
 
+    @twin(StackBase)
     def suspend(self, state: StackState) -> StackYield:
         """Wait; `state` says where to go on. Returns what the handler has to return."""
-        if not isinstance(state, StackState):
-            raise StackError(
-                f"suspend() wants a StackState, not {state!r}: use FutureState() and its future"
-            )
-        if self.done:
-            raise StackError("suspend() after the stack was finished: a stack ends once")
+        if self.done or not isinstance(state, StackState):
+            refuse_suspend(self, state)
         self.next_state = state
         return SUSPEND
 
     def _finish(self) -> None:
         if self.done:
-            raise StackError(
-                f"{type(self).__name__} is finished already: a message is answered once; "
-                "if two paths of the handler answer, return after the first"
-            )
+            refuse_finish(self)
         self.done = True
 
     # ---- what the runtime calls
@@ -151,16 +146,23 @@ class Stack(StackBase):
     def set_state(self, state: StackState) -> None:
         """Enter a state; what the old one has waited for is let go."""
         self.drop_completed()
-        self.state = state
+        left, self.state = self.state, state
+        if self.pool is not None and (let_go := _let_go()) is not None:
+            let_go(left)
 
     def drop_completed(self) -> None:
         """Let the promises that have come go. Otherwise a stack and its promises would hold each
         other until the garbage collector finds them, and one that waits often, more and more."""
         promise = self.completed_head
         self.completed_head = self.completed_tail = None
+        let_go = None if self.pool is None else _let_go()
         while promise is not None:
             following = promise.next
             promise.stack = promise.prev = promise.next = None
+            if let_go is not None:
+                if following is not None:
+                    following.prev = None  # or it would hold what is given back
+                let_go(promise)
             promise = following
 
     def uncompleted(self) -> Iterator[Promise[Any]]:
@@ -189,6 +191,23 @@ class Stack(StackBase):
         promise.stack = None
 
 
+def refuse_suspend(stack: Stack, state: Any) -> NoReturn:
+    """Say what is wrong with a suspend."""
+    if not isinstance(state, StackState):
+        raise StackError(
+            f"suspend() wants a StackState, not {state!r}: use FutureState() and its future"
+        )
+    raise StackError("suspend() after the stack was finished: a stack ends once")
+
+
+def refuse_finish(stack: Stack) -> NoReturn:
+    """Say what is wrong with a second end."""
+    raise StackError(
+        f"{type(stack).__name__} is finished already: a message is answered once; "
+        "if two paths of the handler answer, return after the first"
+    )
+
+
 class NoticeStack(Stack):
     """The execution of one notice."""
 
@@ -198,6 +217,7 @@ class NoticeStack(Stack):
 
     notice: Any = vars(StackBase)["content"]  # the slot under the name that handlers know
 
+    @twin(StackBase, "return_notice")
     def return_(self) -> StackYield:
         """The notice is handled."""
         self._finish()
@@ -225,6 +245,7 @@ class BatchNoticeStack(Stack):
 
     notices: Sequence[Any]
 
+    @twin(StackBase, "return_notice")
     def return_(self) -> StackYield:
         """All of them are handled."""
         self._finish()
@@ -250,6 +271,7 @@ class AskStack(Stack):
     ask: Any = vars(StackBase)["content"]  # the slot under the name that handlers know
     asker: Asker
 
+    @twin(StackBase, "return_ask")
     def return_(self, reply: Any) -> StackYield:
         """Reply. The reply is sent now, not when the handler ends."""
         self._finish()
@@ -401,6 +423,12 @@ class ChannelStack(Stack):
         self.reset()
         self.channel = self.inbound = self.result = self.error = None
         self.message_id = 0
+
+
+def _let_go() -> Callable[[Any], None] | None:
+    """Where this thread's pools take what a stack has done with."""
+    context = me()
+    return None if context is None else context.let_go
 
 
 def _is_pair(thing: Any) -> bool:

@@ -9,6 +9,9 @@ own may be satisfied earlier:
             self.futures = [MessageFuture() for _ in range(n)]
         def resumable(self):
             return any(future.is_done for future in self.futures)
+
+`FutureState.reused()` and its like take a state, future and all, that another stack has left, if
+the threads keep such (`Config.pooling`). One that its handler still holds is never among them.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, ClassVar
 
+from otavia_ft.doors import me
+from otavia_ft.pool import alone
 from otavia_ft.stack.promise import ChannelFuture, MessageFuture
 
 __all__ = [
@@ -76,6 +81,20 @@ class FutureState[R](StackState):
         self.id = id
         self.future: MessageFuture[R] = MessageFuture()
 
+    @staticmethod
+    def reused(id: int = 0) -> FutureState[Any]:  # noqa: A002  # as above
+        """One that was used before, or a new one; for handlers of actors."""
+        context = me()
+        return FutureState(id) if context is None else context.new_future_state(id)
+
+    def clean(self) -> None:
+        """For the next user. A future that somebody still holds stays with him."""
+        self.id = 0
+        if alone(self.future):
+            self.future.clean()
+        else:
+            self.future = MessageFuture()
+
 
 class FuturesState[R](StackState):
     """Waits for several answers, all of them."""
@@ -84,9 +103,38 @@ class FuturesState[R](StackState):
 
     def __init__(self, n: int, id: int = 0) -> None:  # noqa: A002  # as above
         if n < 1:
-            raise ValueError(f"FuturesState needs at least one future, not n={n!r}")
+            raise _too_few(n)
         self.id = id
         self.futures: list[MessageFuture[R]] = [MessageFuture() for _ in range(n)]
+
+    @staticmethod
+    def reused(n: int, id: int = 0) -> FuturesState[Any]:  # noqa: A002  # as above
+        """One that was used before, or a new one; for handlers of actors."""
+        context = me()
+        return FuturesState(n, id) if context is None else context.new_futures_state(n, id)
+
+    def clean(self) -> None:
+        """For the next user, as FutureState."""
+        self.id = 0
+        if not alone(self.futures):
+            self.futures = [MessageFuture()]
+            return
+        for index in range(len(self.futures)):
+            if alone(self.futures[index]):
+                self.futures[index].clean()
+            else:
+                self.futures[index] = MessageFuture()
+
+    def resize(self, n: int) -> None:
+        """Wait for `n` answers; nothing was asked yet."""
+        if n < 1:
+            raise _too_few(n)
+        del self.futures[n:]
+        self.futures += [MessageFuture() for _ in range(n - len(self.futures))]
+
+
+def _too_few(n: int) -> ValueError:
+    return ValueError(f"FuturesState needs at least one future, not n={n!r}")
 
 
 class ChannelFutureState(StackState):
@@ -97,3 +145,17 @@ class ChannelFutureState(StackState):
     def __init__(self, id: int = 0) -> None:  # noqa: A002  # as above
         self.id = id
         self.future: ChannelFuture[Any] = ChannelFuture()
+
+    @staticmethod
+    def reused(id: int = 0) -> ChannelFutureState:  # noqa: A002  # as above
+        """One that was used before, or a new one; for handlers of actors."""
+        context = me()
+        return ChannelFutureState(id) if context is None else context.new_channel_future_state(id)
+
+    def clean(self) -> None:
+        """For the next user, as FutureState."""
+        self.id = 0
+        if alone(self.future):
+            self.future.clean()
+        else:
+            self.future = ChannelFuture()

@@ -57,15 +57,18 @@ MUTANTS = (
         patches=_by(
             THREAD,
             """\
-            if self._has_work() or self.stopping.load() or not self.parker.fall_asleep():
-                return self.reactor.poll()
+        if self._has_work() or self.stopping.load() or not self.parker.fall_asleep():
+            self.get_up()
+            return False
 """,
             """\
-            if self._has_work() or self.stopping.load():
-                return self.reactor.poll()
-            self.parker.start_looking()
-            if not self.parker.fall_asleep():
-                return self.reactor.poll()
+        if self._has_work() or self.stopping.load():
+            self.get_up()
+            return False
+        self.parker.start_looking()
+        if not self.parker.fall_asleep():
+            self.get_up()
+            return False
 """,
         ),
         workload="count",
@@ -122,8 +125,9 @@ MUTANTS = (
         patches=_by(
             THREAD,
             """\
-            if self.crew.worth_staying_awake(self):
-                return self.reactor.poll()
+        if self.crew.worth_staying_awake(self):
+            self.get_up()
+            return False
 """,
             "",
         ),

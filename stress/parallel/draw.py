@@ -24,6 +24,7 @@ class Case:
     bare: bool  # without stalls and instruments, so that nothing changes the timing
     stall_permille: int  # how often a step is followed by a stall
     collects: bool  # a thread of its own calls the garbage collector
+    lane: str  # native or python: instruments and mutants are made for the Python lane
     mutant: str | None = None
     scale: int = 1  # bursts so many times as long: a soak, always bare
     patience_s: float = 10.0  # no progress for that long is a hang
@@ -57,19 +58,26 @@ def draw(
     if workload is not None:
         forced["workload"] = chosen = workload
     settings = _settings(random.Random(f"settings {seed}"))
+    settings |= _pools(random.Random(f"pools {seed}"))
+    if scale > 1:
+        settings["debug"] = False  # to change an object's class stops all threads for a moment
     if workers is not None:
         forced["workers"] = settings["workers"] = workers
     if scale > 1:
         forced["scale"] = scale
     rng = random.Random(f"case {seed}")
+    rounds = rng.choice((6, 12, 24))
+    bare = rng.random() < 0.25 or scale > 1
+    users_lane = random.Random(f"lane {seed}").random() < 0.85  # what users run
     return Case(
         seed=seed,
         workload=chosen,
         settings=settings,
-        rounds=rng.choice((6, 12, 24)),
-        bare=rng.random() < 0.25 or scale > 1,
+        rounds=rounds,
+        bare=bare,
         stall_permille=rng.choice((5, 20, 60, 150)),
         collects=rng.random() < 0.3,
+        lane="native" if bare and mutant is None and users_lane else "python",
         mutant=mutant,
         scale=scale,
         patience_s=patience_s,
@@ -96,7 +104,22 @@ def _settings(rng: random.Random) -> dict[str, Any]:
         "steal_aggression": max(1, floor) * pick((1, 2, 4)),
         "local_ring_capacity": pick((2, 2, 3, 8, 256)),
         "global_ring_capacity": pick((2, 2, 4, 64)),
-        "global_poll_interval": pick((1, 2, 7, 61)),
+        "global_poll_interval": pick((2, 2, 7, 61)),
         "timer_tick_ms": pick((0.5, 1.0, 2.0)),
         "memory_monitor": False,
+    }
+
+
+def _pools(rng: random.Random) -> dict[str, Any]:
+    """Object pools: for a third of the cases, mostly small ones, some trimmed all the time."""
+    pick = rng.choice
+    return {
+        "pooling": pick((False, False, True)),
+        "pool_max_size": pick((0, 1, 2, 256)),
+        # A look every ten milliseconds also wakes the thread, which would cover up for a wake-up
+        # that was lost; so most cases never see one.
+        "pool_check_s": pick((60.0, 60.0, 60.0, 0.01)),
+        "pool_idle_s": 0.0,
+        "pool_keep": pick((0, 1)),
+        "debug": pick((False, True)),
     }

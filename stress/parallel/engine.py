@@ -1,19 +1,23 @@
 """The parent: draws cases, runs each in a child process, collects what they report.
 
-A child that crashes, or that has to be killed, is a finding like any other.
+A child that crashes, or that has to be killed, is a finding like any other. How long a case may
+take is for the child to judge, which sees whether anything happens. Here is the last resort: a
+child that has given no sign of life for a long time cannot judge any more.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,8 @@ from stress.parallel.draw import Case, draw
 __all__ = ["NAMES", "Outcome", "Plan", "run", "run_case"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-KILL_AFTER_S = 90.0  # the child's own watchdog comes long before this; more for a soak
+FIGURES = ("rounds", "messages", "turns", "steals")
+SILENCE_S = 60.0  # beyond the child's own patience, and only if it has said nothing for so long
 
 # The parent does not import the runtime, so that a mutant or a crash concerns the children only.
 # A test compares this with what there is.
@@ -69,95 +74,175 @@ class Outcome:
     turns: int = 0
     steals: int = 0
     seconds: float = 0.0
-    by_workload: dict[str, int] = field(default_factory=dict)
+    shares: list[dict[str, Any]] = field(default_factory=list)
+    """How much of it each workload had, by scheduler and lane."""
     findings: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, case: Case, report: dict[str, Any]) -> None:
+        settings = report.get("settings", case.settings)
+        share = self._share(case.workload, settings["dispatcher"], case.lane)
         self.cases += 1
-        self.by_workload[case.workload] = self.by_workload.get(case.workload, 0) + 1
-        for name in ("rounds", "messages", "turns", "steals"):
+        share["cases"] += 1
+        for name in FIGURES:
             setattr(self, name, getattr(self, name) + report.get(name, 0))
+            share[name] += report.get(name, 0)
         for finding in report["findings"]:
             self.findings.append(
                 {
                     "seed": case.seed,
                     "workload": case.workload,
                     "command": case.command(),
-                    "settings": case.settings,
+                    "settings": settings,
+                    "lane": case.lane,
                     **finding,
                 }
             )
 
+    def _share(self, workload: str, scheduler: str, lane: str) -> dict[str, Any]:
+        key = {"workload": workload, "scheduler": scheduler, "lane": lane}
+        for share in self.shares:
+            if key.items() <= share.items():
+                return share
+        self.shares.append({**key, "cases": 0, **dict.fromkeys(FIGURES, 0)})
+        return self.shares[-1]
+
 
 def run(plan: Plan, on_update: Callable[[Outcome], Any] = lambda outcome: None) -> Outcome:
     """Run cases on `jobs` children at a time until the plan's limit or a finding."""
-    outcome = Outcome(plan.seed)
-    started = time.monotonic()
-    lock = threading.Lock()
-    begun = 0
+    return _Run(plan, on_update).to_the_end()
 
-    def next_case() -> Case | None:
-        nonlocal begun
-        with lock:
-            late = plan.seconds is not None and time.monotonic() - started >= plan.seconds
-            enough = plan.cases is not None and begun >= plan.cases
-            if enough or (late and begun > 0) or (outcome.findings and not plan.keep_going):
+
+class _Run:
+    def __init__(self, plan: Plan, on_update: Callable[[Outcome], Any]) -> None:
+        self.plan = plan
+        self.outcome = Outcome(plan.seed)
+        self.on_update = on_update
+        self.started = time.monotonic()
+        self.lock = threading.Lock()
+        self.under_way: dict[int, dict[str, Any]] = {}
+        self.begun = 0
+
+    def to_the_end(self) -> Outcome:
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(self.plan.jobs)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.outcome.seconds = time.monotonic() - self.started
+        return self.outcome
+
+    def _work(self) -> None:
+        while (case := self._next_case()) is not None:
+            report = run_case(case, self._goes_on)
+            with self.lock:
+                self.under_way.pop(threading.get_ident(), None)
+                if report is not None:
+                    self.outcome.add(case, report)
+                self._show()
+
+    def _goes_on(self, said: dict[str, Any]) -> bool:
+        """A child is under way, and this is what it has said so far."""
+        with self.lock:
+            self.under_way[threading.get_ident()] = said
+            self._show()
+        return not self._over()
+
+    def _show(self) -> None:
+        so_far = {
+            name: getattr(self.outcome, name) + sum(s.get(name, 0) for s in self.under_way.values())
+            for name in FIGURES
+        }
+        self.outcome.seconds = time.monotonic() - self.started
+        self.on_update(replace(self.outcome, **so_far))
+
+    def _next_case(self) -> Case | None:
+        plan = self.plan
+        with self.lock:
+            late = plan.seconds is not None and time.monotonic() - self.started >= plan.seconds
+            enough = plan.cases is not None and self.begun >= plan.cases
+            if enough or (late and self.begun > 0) or self._over():
                 return None
-            begun += 1
-            return plan.case(begun - 1)
+            self.begun += 1
+            return plan.case(self.begun - 1)
 
-    def work() -> None:
-        while (case := next_case()) is not None:
-            report = run_case(case)
-            with lock:
-                outcome.add(case, report)
-                outcome.seconds = time.monotonic() - started
-                on_update(outcome)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(plan.jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    outcome.seconds = time.monotonic() - started
-    return outcome
+    def _over(self) -> bool:
+        """Whether another case has found something, and that is all that is wanted."""
+        return bool(self.outcome.findings) and not self.plan.keep_going
 
 
-def run_case(case: Case) -> dict[str, Any]:
-    """One child, to its end."""
+def run_case(
+    case: Case, goes_on: Callable[[dict[str, Any]], bool] = lambda said: True
+) -> dict[str, Any] | None:
+    """One child, to its end. `goes_on` is asked now and then; if it says no, the child is ended
+    and there is no report (None)."""
     environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PYTHON", "OTAVIA_FT", "PYTEST", "COV_"))
     }
-    child = subprocess.Popen(
-        [sys.executable, "-m", "stress.parallel.child", json.dumps(case.as_dict())],
-        cwd=ROOT,  # `stress` is found here; it is not installed
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    limit = KILL_AFTER_S + 2 * case.scale
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "stress.parallel.child", json.dumps(case.as_dict())],
+            cwd=ROOT,  # `stress` is found here; it is not installed
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        limit, silent = case.patience_s + SILENCE_S, False
+        said: dict[str, Any] = {}
+        heard_at = time.monotonic()
+        for line in _lines(child):
+            if line:
+                heard_at = time.monotonic()
+                said |= _understood(line)
+                continue
+            silent = time.monotonic() - heard_at > limit
+            if silent or not goes_on(said):
+                child.kill()
+                break
+        status = child.wait()
+        errors.seek(0)
+        err = errors.read().decode(errors="replace")
+    if "findings" in said:
+        return said
+    if silent:
+        text = f"the child was killed: it gave no sign of life for {limit:.0f} s"
+        return said | _failed("no-lost-wake-up", text, err)
+    return said | _crashed(status, err) if goes_on(said) else None
+
+
+def _lines(child: subprocess.Popen[bytes]) -> Iterator[str]:
+    """The child's lines as they come; an empty one now and then, while none comes."""
+    assert child.stdout is not None
+    rest = b""
+    with child.stdout as pipe:
+        while True:
+            ready, _, _ = select.select([pipe], [], [], 0.2)
+            if not ready:
+                yield ""
+                continue
+            more = os.read(pipe.fileno(), 1 << 16)
+            if not more:
+                return
+            *lines, rest = (rest + more).split(b"\n")
+            for line in lines:
+                yield line.decode(errors="replace")
+
+
+def _understood(line: str) -> dict[str, Any]:
+    """A sign of life or the report, as one record; each replaces what was said before."""
     try:
-        out, err = child.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        out, err = child.communicate()
-        return _failed("no-lost-wake-up", f"the child was killed after {limit} s", out, err)
-    return _read(child.returncode, out, err)
+        said: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return {}  # cut off by a crash
+    return said.pop("so_far", {}) | said
 
 
-def _read(status: int, out: str, err: str) -> dict[str, Any]:
-    lines = out.strip().splitlines()
-    try:
-        report: dict[str, Any] = json.loads(lines[-1])
-    except (IndexError, ValueError):
-        name = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-        return _failed("no-crash", f"the child ended with {name} and without a report", out, err)
-    return report
+def _crashed(status: int, err: str) -> dict[str, Any]:
+    name = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+    return _failed("no-crash", f"the child ended with {name} and without a report", err)
 
 
-def _failed(invariant: str, text: str, out: str, err: str) -> dict[str, Any]:
-    tail = (err + out).strip().splitlines()[-40:]
+def _failed(invariant: str, text: str, err: str) -> dict[str, Any]:
+    tail = err.strip().splitlines()[-40:]
     return {"findings": [{"invariant": invariant, "text": text, "stacks": tail}]}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable
 
 __all__ = ["Events"]
@@ -17,12 +16,26 @@ __all__ = ["Events"]
 Event = tuple[int, str, int, str]  # when, thread, house (0: none), what
 
 
+class _Ring:
+    """The last events of one thread, which alone writes; anybody may copy the slots meanwhile.
+
+    (To walk along a deque that is written to raises, and so does its `copy`.)
+    """
+
+    __slots__ = ("name", "next", "slots")
+
+    def __init__(self, name: str, length: int) -> None:
+        self.name = name
+        self.next = 0
+        self.slots: list[tuple[int, int, str] | None] = [None] * length
+
+
 class Events:
     """All rings of one case."""
 
     def __init__(self, length: int = 48) -> None:
         self._length = length
-        self._rings: list[tuple[str, deque[tuple[int, int, str]]]] = []
+        self._rings: list[_Ring] = []
         self._mine = threading.local()
         self._start = time.monotonic_ns()
 
@@ -30,23 +43,24 @@ class Events:
         try:
             ring = self._mine.ring
         except AttributeError:
-            ring = self._mine.ring = deque(maxlen=self._length)
-            self._rings.append((threading.current_thread().name, ring))
-        ring.append((time.monotonic_ns() - self._start, house, what))
+            ring = self._mine.ring = _Ring(threading.current_thread().name, self._length)
+            self._rings.append(ring)
+        ring.slots[ring.next] = (time.monotonic_ns() - self._start, house, what)
+        ring.next = (ring.next + 1) % self._length
 
     def forget(self) -> None:
-        """A new round: threads that have ended are of no interest any more."""
-        for _, ring in list(self._rings):
-            ring.clear()
+        """A new round: what was before it is of no interest any more, nor who has ended."""
+        self._rings.clear()
+        self._mine = threading.local()
 
     def last(self, houses: Iterable[int] = (), most: int = 30) -> list[Event]:
         """The latest events, of these houses (or of all if none is named), oldest first."""
         wanted = set(houses)
         found = [
-            (when, name, house, what)
-            for name, ring in list(self._rings)
-            for when, house, what in list(ring)
-            if not wanted or house in wanted
+            (event[0], ring.name, event[1], event[2])
+            for ring in list(self._rings)
+            for event in list(ring.slots)
+            if event is not None and (not wanted or event[1] in wanted)
         ]
         return sorted(found)[-most:]
 

@@ -50,10 +50,10 @@ _ALL = (
     ),
     Invariant(
         "no-lost-wake-up",
-        "When all threads sleep and no timer is pending, no mailbox and no queue holds "
-        "anything; and "
-        "no case stands still.",
-        "A wake-up that is merely late, because something else made the thread look.",
+        "When all threads sleep, no mailbox and no queue holds anything, whatever timers are "
+        "pending; and no case stands still.",
+        "A wake-up that is merely late, because something else made the thread look: another "
+        "message, or a periodic timer such as the pools' own.",
     ),
     Invariant(
         "answered-once",
@@ -125,16 +125,20 @@ _ALL = (
     ),
     Invariant(
         "pool-private",
-        "An object of a ThreadPool is in the hands of one user at a time, and an idle "
-        "one only ever "
-        "waits in the pool that made it; a stack serves one message at a time.",
-        "Objects that user code keeps after it has recycled them; which thread puts one back.",
+        "An object of a ThreadPool is in the hands of one user at a time, comes from the pool of "
+        "the thread that uses it, and goes back once; a stack serves one message at a time; in "
+        "debug mode a stack that was recycled refuses to be used.",
+        "Bare cases, but for the workloads stacks and parts. In debug mode, a kept stack that "
+        "serves another message by now; without it, whatever user code keeps.",
     ),
     Invariant(
         "nothing-left",
         "After the stop no thread, no file descriptor, no open ask and, once the last address is "
-        "dropped, no house (that is: no cell with its mailboxes) and no actor is left.",
-        "Memory that no Python object stands for; single atomic cells, which end with their owner.",
+        "dropped, no object of the runtime is left: no house (that is: no cell with its "
+        "mailboxes), actor, stack, promise, envelope, timer, address, drain, future or coroutine.",
+        "What the collector does not list: single atomic cells and locks, which end with their "
+        "owner, messages without a field, a mailbox's nodes in C. What is kept for each class of "
+        "actors. What would have been left if the collector had not run: cycles.",
     ),
     Invariant(
         "no-error",

@@ -1,4 +1,4 @@
-"""Where a case runs: it collects findings, starts senders, waits until all is quiet.
+"""Where a case runs: it collects findings, starts senders, knows what is there to be looked at.
 
 Everything here is in the child process.
 """
@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from otavia_ft.atomic import HouseState, InvariantError, Mailbox
+from otavia_ft.atomic import InvariantError, make_immortal
 from stress.parallel.draw import Case
 from stress.parallel.events import Events
+from stress.parallel.houses import house_lines
 from stress.parallel.invariants import INVARIANTS
 
 __all__ = ["Lab", "Planned"]
@@ -40,8 +41,14 @@ class Lab:
         self.system: Any = None
         self.steps = 0  # outside the system: senders count here, so that the watchdog sees them
         self.round = 0
+        self.settings: dict[str, Any] = {}  # what the system of this round really has
         self._coins = threading.local()
         self._threads = 0
+        # Every handler touches it on every thread, and a shared reference count would be what the
+        # threads meet at most often. It lives as long as the process.
+        make_immortal(self)
+        if case.bare:
+            self.stall = _go_on  # type: ignore[method-assign]
         logger = logging.getLogger("otavia_ft")
         logger.propagate = False
         logger.addHandler(_Listener(self))
@@ -49,8 +56,14 @@ class Lab:
 
     # ---- findings
 
-    def report(self, invariant: str, text: str, houses: Iterable[int] = ()) -> None:
-        """A rule is broken. Any thread; it goes on, since the child ends soon anyway."""
+    def report(
+        self, invariant: str, text: str, houses: Iterable[int] = (), stacks: Sequence[str] = ()
+    ) -> None:
+        """A rule is broken. Any thread; it goes on, since the child ends soon anyway.
+
+        The record is whole before it is there: the main thread ends the child as soon as it sees
+        one.
+        """
         assert invariant in INVARIANTS, invariant
         if len(self.findings) >= MOST_FINDINGS:
             return
@@ -59,8 +72,10 @@ class Lab:
                 "invariant": invariant,
                 "text": text,
                 "round": self.round,
+                "settings": self.settings,
                 "events": self.events.lines(houses) or self.events.lines(),
                 "houses": self.house_lines(),
+                "stacks": list(stacks),
             }
         )
 
@@ -122,39 +137,12 @@ class Lab:
     def progress(self) -> tuple[int, ...]:
         """Something that changes while anything happens."""
         system = self.system
+        made = len(self.houses)
         if system is None:
-            return (self.round, self.steps)
+            return (self.round, self.steps, made)
         turns = sum(thread.context.turns for thread in system.scheduler.threads)
         messages = sum(thread.context.messages for thread in system.scheduler.threads)
-        return (self.round, self.steps, turns, messages)
-
-    def settle(self, finished: Callable[[], bool]) -> None:
-        """Wait until `finished`, or until nothing can happen any more; that is judged here.
-
-        All threads asleep means: each has set its flag, and nobody has called it since. With all
-        senders gone and no timer pending nobody will, so what is queued then is lost.
-        """
-        system, pause, still, last = self.system, 0.0002, 0, None
-        while True:
-            done = finished()
-            asleep = all(thread.parker.asleep for thread in system.scheduler.threads)
-            now = self.progress()
-            if not asleep or len(system.timer) or now != last:
-                still, last = 0, now
-            else:
-                still += 1
-            if self.findings or (asleep and done and still >= 1) or still >= 40:
-                break
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.01)
-        left = [house for house in self.living_houses() if self.waits(house)]
-        if left and still >= 2:
-            self.report(
-                "no-lost-wake-up",
-                f"all threads sleep, but {len(left)} houses have mail or wait in a queue: "
-                + ", ".join(describe(house) for house in left[:5]),
-                [house.id for house in left],
-            )
+        return (self.round, self.steps, made, turns, messages)
 
     # ---- looking at houses
 
@@ -162,19 +150,9 @@ class Lab:
         found = [reference() for reference in list(self.houses)]
         return [house for house in found if house is not None]
 
-    @staticmethod
-    def waits(house: Any) -> bool:
-        """Whether something waits that a barrier does not hold back."""
-        mail = house.mail()
-        if house.barrier is not None:
-            mail &= ~(1 << Mailbox.ASK | 1 << Mailbox.NOTICE)
-        return bool(mail) or house.state in (HouseState.READY, HouseState.MOUNTING)
-
-    def house_lines(self, most: int = 20) -> list[str]:
-        """The state of the houses, those with mail first."""
+    def house_lines(self) -> list[str]:
         try:
-            houses = sorted(self.living_houses(), key=lambda h: (not self.waits(h), h.id))
-            return [describe(house) for house in houses[:most]]
+            return house_lines(self.living_houses())
         except Exception as error:  # a look at a broken system must not hide why it is broken
             return [f"the houses could not be looked at: {error!r}"]
 
@@ -189,13 +167,11 @@ class Lab:
         return lines
 
 
-def describe(house: Any) -> str:
-    """A house in one line: name, state, runner, mail."""
-    boxes = {box.name.lower(): house.size(box) for box in Mailbox if house.size(box)}
-    runner = f" run by {house.runner}" if house.runner else ""
-    barrier = " in a barrier" if house.barrier is not None else ""
-    stopped = " stopped" if house.stop_reason is not None else ""
-    return f"{house.name} {HouseState(house.state).name}{runner}{barrier}{stopped} mail {boxes}"
+def _go_on(often: int = 1) -> None:
+    """What a stall is in a bare case."""
+
+
+make_immortal(_go_on)
 
 
 class _Listener(logging.Handler):

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 from stress.parallel.engine import Outcome
 from stress.parallel.invariants import INVARIANTS
 
-__all__ = ["finding_text", "summary", "write_json", "write_junit"]
+__all__ = ["finding_text", "share_lines", "summary", "write_json", "write_junit"]
 
 
 def finding_text(finding: dict[str, Any]) -> str:
@@ -20,7 +20,9 @@ def finding_text(finding: dict[str, Any]) -> str:
     lines = [
         f"FINDING {name}: {finding['text']}",
         f"  rule: {INVARIANTS[name].statement}",
-        "  seed {seed}, workload {workload}, round {round}".format(**{"round": "?"} | finding),
+        "  seed {seed}, workload {workload}, round {round}, {lane} lane".format(
+            **{"round": "?"} | finding
+        ),
         "  settings: " + ", ".join(f"{k}={v}" for k, v in finding["settings"].items()),
     ]
     for title, key in (("last events", "events"), ("houses", "houses"), ("stacks", "stacks")):
@@ -29,11 +31,28 @@ def finding_text(finding: dict[str, Any]) -> str:
     return "\n".join([*lines, f"  again: {finding['command']}"])
 
 
+def share_lines(outcome: Outcome) -> list[str]:
+    """Messages by workload, scheduler and lane; a sum below."""
+    columns = sorted({(share["scheduler"], share["lane"]) for share in outcome.shares})
+    table: dict[str, list[int]] = {}
+    for share in outcome.shares:
+        row = table.setdefault(share["workload"], [0] * len(columns))
+        row[columns.index((share["scheduler"], share["lane"]))] += share["messages"]
+    sums = [sum(column) for column in zip(*table.values(), strict=True)]
+    rows = [*sorted(table.items()), ("all", sums)]
+    titles = [f"{scheduler}/{lane}" for scheduler, lane in columns]
+    lines = [f"{'messages':<12}" + "".join(f"{title:>16}" for title in [*titles, "all"])]
+    for name, row in rows:
+        lines.append(f"{name:<12}" + "".join(f"{number:>16,}" for number in [*row, sum(row)]))
+    return lines
+
+
 def summary(outcome: Outcome) -> str:
     found = f"{len(outcome.findings)} findings" if outcome.findings else "no finding"
     return (
         f"{outcome.cases} cases, {outcome.rounds} rounds, {outcome.messages} messages, "
-        f"{outcome.turns} turns, {outcome.steals} steals in {outcome.seconds:.1f} s; {found} "
+        f"{outcome.turns} turns, {outcome.steals} steals in {outcome.seconds:.1f} s "
+        f"({outcome.messages / max(outcome.seconds, 1e-9):.0f} messages/s); {found} "
         f"(seed {outcome.seed})"
     )
 
@@ -48,14 +67,15 @@ def write_json(outcome: Outcome, path: str) -> None:
 
 def write_junit(outcome: Outcome, path: str) -> None:
     """One test case a workload; its findings are failures."""
+    workloads = sorted({share["workload"] for share in outcome.shares})
     suite = Xml.Element(
         "testsuite",
         name=f"stress seed {outcome.seed}",
-        tests=str(len(outcome.by_workload)),
+        tests=str(len(workloads)),
         failures=str(len({finding["workload"] for finding in outcome.findings})),
         time=f"{outcome.seconds:.3f}",
     )
-    for workload in sorted(outcome.by_workload):
+    for workload in workloads:
         case = Xml.SubElement(suite, "testcase", classname="stress", name=workload)
         for finding in outcome.findings:
             if finding["workload"] == workload:

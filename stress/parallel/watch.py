@@ -16,6 +16,7 @@ from otavia_ft.atomic import AtomicInt, HouseCell, Mailbox
 from otavia_ft.house.house import House
 from otavia_ft.outside import OutsideAsks
 from otavia_ft.parking import Parker
+from otavia_ft.pool import ThreadPool
 from otavia_ft.schedule import rings
 from otavia_ft.schedule.manager import HouseManager
 from otavia_ft.schedule.queues import HouseList, PriorityHouseQueue
@@ -26,12 +27,15 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """Puts the instruments in; `new_round` forgets what they have seen."""
+    """Puts the instruments in."""
 
     def __init__(self, lab: Lab, bare: bool) -> None:
         self.lab = lab
         self._queued: dict[Any, AtomicInt] = {}  # item's key: how many queues hold it
         self._list_of: dict[int, Any] = {}  # house id: the list it was put into
+        # What pools have given out, and who uses which pool: by id, and kept, so that ids stay.
+        self._lent: dict[int, tuple[object, Any]] = {}
+        self._users: dict[int, tuple[int, Any]] = {}
         self._pass = threading.local()
         self._count_houses()
         if not bare:
@@ -41,12 +45,19 @@ class Watch:
             self._check_lists()
             self._check_rings()
             self._check_dispatch()
+            self._check_pools()
 
     def new_round(self) -> None:
-        self._queued.clear()
-        self._list_of.clear()
+        self.forget()
         self.lab.events.forget()
         self.lab.houses.clear()
+
+    def forget(self) -> None:
+        """Let go of what the instruments have held on to."""
+        self._queued.clear()
+        self._list_of.clear()
+        self._lent.clear()
+        self._users.clear()
 
     # ---- houses
 
@@ -248,6 +259,37 @@ class Watch:
             return item
 
         rings.steal_half = checked_steal
+
+    # ---- pools
+
+    def _check_pools(self) -> None:
+        """What a pool gives out is its own, and comes back before it is given out again; and only
+        the thread that was the first to use a pool ever uses it."""
+        lab, lent, users = self.lab, self._lent, self._users
+        get, recycle = ThreadPool.get, ThreadPool.recycle
+
+        def mine(pool: Any) -> None:
+            ident = threading.get_ident()
+            if users.setdefault(id(pool), (ident, pool))[0] != ident:
+                lab.report("pool-private", "a thread uses another thread's pool")
+
+        def checked_get(self: Any) -> Any:
+            mine(self)
+            thing, token = get(self), object()
+            if thing.pool is not self:
+                lab.report("pool-private", "a pool gives out what another one has made")
+            if lent.setdefault(id(thing), (token, thing))[0] is not token:
+                lab.report("pool-private", f"a pool gives out a {type(thing).__name__} twice")
+            return thing
+
+        def checked_recycle(self: Any, used: Any) -> None:
+            mine(self)
+            if lent.pop(id(used), None) is None:
+                lab.report("pool-private", "a pool gets back what nobody has")
+            recycle(self, used)
+
+        ThreadPool.get = checked_get  # type: ignore[method-assign]
+        ThreadPool.recycle = checked_recycle  # type: ignore[method-assign]
 
     # ---- turns
 

@@ -31,6 +31,9 @@ def test_it_measures_both_schedulers_at_workloads_and_at_every_budget(root, tmp_
     for dispatcher in ("pinned", "pool"):
         for workload in ("counting", "ring-across", "latency", "latency p99"):
             assert f"{workload}, {dispatcher}" in medians
+        for other in ("long", "blocking", "bulk"):
+            assert f"beside {other}, {dispatcher}, p50 µs" in medians
+            assert f"beside {other}, {dispatcher}, p99 µs" in medians
         for budget in BUDGETS:
             assert f"budget {budget}, {dispatcher}, messages/s" in medians
             assert f"budget {budget}, {dispatcher}, p99 µs" in medians
@@ -57,5 +60,7 @@ def test_the_page_of_the_documentation_has_figures_of_a_real_run(root):
     block = page.split(BEGIN)[1].split(END)[0]
     assert "pool / pinned" in block
     assert "too short to measure" not in block
+    for other in ("handlers that compute", "handlers that block", "bulk work"):
+        assert f"\n| {other} " in block
     for workload in ("counting", "ping-pong", "thread ring", "fork-join throughput", "bank"):
         assert f"\n| {workload} (" in block

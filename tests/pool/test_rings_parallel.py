@@ -109,6 +109,7 @@ def test_takes_with_steals_spills_and_outside_pushes_lose_and_double_nothing(in_
     assert not queue.waiting
 
 
+@pytest.mark.python_lane
 def test_locks_are_taken_in_the_order_of_the_indexes_whoever_steals():
     order = []
 
@@ -132,6 +133,7 @@ def test_locks_are_taken_in_the_order_of_the_indexes_whoever_steals():
     assert order == ["low", "high", "low", "high"]
 
 
+@pytest.mark.python_lane
 def test_sizes_are_read_without_the_locks_and_an_empty_ring_costs_none():
     """The lock is held here all the time; it does not let a second one in, nor its holder twice."""
     full, empty, thief, shared = LocalRing(0, 4), LocalRing(1, 4), LocalRing(2, 4), GlobalRing(4)
@@ -147,6 +149,7 @@ def test_sizes_are_read_without_the_locks_and_an_empty_ring_costs_none():
             ring._lock.unlock()
 
 
+@pytest.mark.python_lane
 def test_a_steal_holds_both_locks_until_both_sizes_are_right():
     """The other owner is kept out: its pop waits until the steal is over."""
     victim, thief = LocalRing(0, 4), LocalRing(1, 4)

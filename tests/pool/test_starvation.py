@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from otavia_ft import Ask, AtomicInt, Notice, StateActor, on
+from otavia_ft import Ask, AtomicInt, Config, ConfigError, Notice, StateActor, on
 from otavia_ft.doors import set_me
 from otavia_ft.schedule.pool import FunctionTask
 from otavia_ft.schedule.rings import LocalRing, steal_half
@@ -75,7 +75,7 @@ def run_next(worker):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-@pytest.mark.parametrize("interval", [1, 7, 61])
+@pytest.mark.parametrize("interval", [2, 7, 61])
 def test_a_cold_actor_waits_for_no_more_takes_than_the_poll_interval(
     make_manual, over, workers, interval
 ):
@@ -98,6 +98,30 @@ def test_a_cold_actor_waits_for_no_more_takes_than_the_poll_interval(
             assert takes <= interval, "the cold actor starves"
             for worker in system.scheduler.threads:
                 run_next(worker)
+
+
+def test_an_actor_that_has_yielded_gets_its_turns_however_many_are_woken(make_manual):
+    """The other way round: the shortest interval there is, and the global ring is never empty."""
+    system = make_manual(throughput_budget=1, global_poll_interval=2)
+    worker = system.scheduler.threads[0]
+    yielding = system.build_actor(Cold)
+    system.run()
+    order = []
+    for _ in range(10):
+        yielding.notice(Say(lambda: order.append("yielded")))
+    run_next(worker)
+    for _ in range(18):
+        system.scheduler.submit(FunctionTask(lambda: order.append("woken")))
+        run_next(worker)
+    assert order.count("yielded") == 10
+    assert order.count("woken") == 9
+
+
+def test_an_interval_at_which_they_would_starve_is_refused():
+    with pytest.raises(ConfigError, match=r"global_poll_interval=1 must be 2 at least: .* starve"):
+        Config(global_poll_interval=1)
+    with pytest.raises(ConfigError, match="between 2 and 1000000"):
+        Config(global_poll_interval=0)
 
 
 def test_a_cold_actor_is_not_starved_by_hot_ones_on_every_worker(make_system, dispatcher, over):
@@ -169,9 +193,7 @@ def test_actors_in_a_blocked_workers_ring_are_stolen_by_a_sibling_that_becomes_i
     make_system, block, eventually
 ):
     """The same with actors, and the sibling was busy when they came into the ring."""
-    # The global ring first at every take, so that all actors of the one worker that is free have
-    # yielded to its own ring before the first of them has its second turn.
-    system = make_system(workers=2, throughput_budget=1, global_poll_interval=1)
+    system = make_system(workers=2, throughput_budget=1)
     addresses = [system.build_actor(Cold) for _ in range(5)]
     eventually(lambda: all_asleep(system))
     first, sibling = block(system), block(system)
@@ -185,6 +207,14 @@ def test_actors_in_a_blocked_workers_ring_are_stolen_by_a_sibling_that_becomes_i
     def count():
         handled.get_and_add(1)
 
+    class Loads(FunctionTask):
+        """Takes all that waits in the global ring over to its worker's own."""
+
+        def run_turn(self, context):
+            while (item := system.scheduler.queue.shared.pop()) is not None:
+                context.owner.reschedule(item)
+
+    system.scheduler.submit(Loads(None))
     for address in addresses:
         address.notice(Say(count))
     addresses[0].notice(Say(stick))
@@ -251,14 +281,16 @@ def test_every_thief_that_leaves_something_calls_the_next_sleeper(make_manual):
 def test_an_item_passed_over_for_the_global_ring_is_stolen_when_that_one_blocks(
     make_system, eventually, blocking
 ):
-    system = make_system(workers=2, global_poll_interval=1)
+    system = make_system(workers=2, global_poll_interval=2)
     eventually(lambda: all_asleep(system))
     blocker, done = blocking(), threading.Event()
 
     class Loaded(FunctionTask):
         def run_turn(self, context):
-            context.owner.reschedule(FunctionTask(done.set))
-            # Straight into the ring, so that the sibling is not called for this one.
+            # Two, since at every second take only does the global ring come first; and straight
+            # into the rings, so that the sibling is not called for any of these.
+            for function in (lambda: None, done.set):
+                context.owner.desk.ring.push(FunctionTask(function))
             system.scheduler.queue.shared.push(blocker)
 
     system.scheduler.submit(Loaded(None))

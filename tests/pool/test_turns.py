@@ -250,7 +250,7 @@ def test_a_restart_is_a_turn_and_keeps_the_messages(system, turns, pages):
     assert pages == ["restart", 0, 1, 2]
 
 
-# ---- finish or reclaim
+# ---- finish or reclaim: step by step in the Python lane, both lanes in test_turns_parallel.py
 
 
 class Meddled(PoolHouse):
@@ -284,6 +284,7 @@ def meddled(system, pages, monkeypatch):
     return address.house
 
 
+@pytest.mark.python_lane
 def test_mail_that_comes_before_the_store_of_idle_is_found_in_the_same_turn(
     system, turns, meddled, pages
 ):
@@ -300,6 +301,7 @@ def test_mail_that_comes_before_the_store_of_idle_is_found_in_the_same_turn(
     assert not system.scheduler.queue.waiting
 
 
+@pytest.mark.python_lane
 @pytest.mark.parametrize("box", list(Mailbox), ids=lambda box: box.name.lower())
 def test_the_look_after_idle_is_at_every_mailbox(system, turns, meddled, pages, box):
     """At the system mailbox as at those of the user: mail in any of them is reason to reclaim."""
@@ -321,6 +323,7 @@ def test_the_look_after_idle_is_at_every_mailbox(system, turns, meddled, pages, 
     assert not system.scheduler.queue.waiting
 
 
+@pytest.mark.python_lane
 def test_a_reclaim_does_not_renew_the_budget(system, turns, meddled, pages):
     def late():
         for number in range(5):
@@ -334,6 +337,7 @@ def test_a_reclaim_does_not_renew_the_budget(system, turns, meddled, pages):
     assert len(turns.worker.desk.ring) == 1
 
 
+@pytest.mark.python_lane
 def test_mail_that_comes_when_the_budget_is_used_up_and_idle_is_stored_yields(
     system, turns, meddled, pages
 ):
@@ -347,6 +351,7 @@ def test_mail_that_comes_when_the_budget_is_used_up_and_idle_is_stored_yields(
     assert pages[4:] == ["late"]
 
 
+@pytest.mark.python_lane
 def test_a_sender_that_wins_the_house_has_pushed_it_and_the_runner_lets_go(
     system, turns, meddled, pages
 ):
@@ -360,6 +365,7 @@ def test_a_sender_that_wins_the_house_has_pushed_it_and_the_runner_lets_go(
     assert pages == ["a", "late"]
 
 
+@pytest.mark.python_lane
 def test_mail_that_comes_after_the_look_pushes_the_house(system, turns, meddled, pages):
     meddled.after_look = lambda: meddled.notice(Say("late"))
     meddled.notice(Say("a"))
@@ -369,6 +375,7 @@ def test_mail_that_comes_after_the_look_pushes_the_house(system, turns, meddled,
     assert pages == ["a", "late"]
 
 
+@pytest.mark.python_lane
 def test_a_house_that_another_worker_has_taken_since_is_let_go(make_manual, pages, monkeypatch):
     """Between Idle and the look a second worker may run the house to its end, or be at it."""
     system = make_manual(workers=2)
@@ -389,6 +396,7 @@ def test_a_house_that_another_worker_has_taken_since_is_let_go(make_manual, page
     assert not system.scheduler.queue.waiting
 
 
+@pytest.mark.python_lane
 def test_a_house_that_yields_may_be_stolen_and_run_as_soon_as_it_is_in_the_ring(
     make_manual, pages, monkeypatch
 ):

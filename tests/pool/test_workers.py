@@ -53,15 +53,41 @@ def test_workers_without_work_sleep_and_a_push_wakes_one(make_system, eventually
     assert sum(thread.wakeups for thread in system.statistics().threads) == before + 1
 
 
+def rings_of_the_bells(system):
+    return sum(thread.wakeups for thread in system.statistics().threads)
+
+
 def test_a_push_makes_no_call_while_nobody_is_parked(make_system, eventually, block):
+    """Neither that of a function, nor that of a house, from outside or from another's turn."""
     system = make_system(workers=2)
+    houses = [system.build_actor(Echo).house for _ in range(100)]
     eventually(lambda: all_asleep(system))
     block(system)
     block(system)
-    before = sum(thread.wakeups for thread in system.statistics().threads)
+    before = rings_of_the_bells(system)
+    for house in houses:
+        system.scheduler.call(lambda: None)
+        house.notice(Say(lambda: None))
+    desk = system.scheduler.threads[0].desk
+    for _ in range(300):  # more than one in the ring, and at last more than it holds
+        desk.push(FunctionTask(lambda: None))
+    assert len(desk.ring) == desk.ring.capacity
+    assert rings_of_the_bells(system) == before
+
+
+def test_many_pushes_while_one_is_parked_ring_its_bell_once(make_manual):
+    """The one that found it asleep; it has not got up yet when the others come."""
+    system = make_manual(workers=2)
+    crew, (awake, sleeper) = system.scheduler.crew, system.scheduler.threads
+    crew.asleep.get_and_add(1)
+    assert sleeper.parker.fall_asleep()
+    before = rings_of_the_bells(system)
     for _ in range(100):
         system.scheduler.call(lambda: None)
-    assert sum(thread.wakeups for thread in system.statistics().threads) == before
+        awake.reschedule(FunctionTask(lambda: None))
+    assert rings_of_the_bells(system) == before + 1
+    crew.asleep.get_and_add(-1)
+    sleeper.parker.start_looking()
 
 
 def test_each_of_several_pushes_wakes_a_worker_of_its_own(make_system, eventually, in_parallel):
@@ -80,6 +106,7 @@ def test_each_of_several_pushes_wakes_a_worker_of_its_own(make_system, eventuall
         eventually(lambda passed=passed: passed.load() == 4)
 
 
+@pytest.mark.python_lane
 def test_a_sleeper_that_was_called_by_another_in_the_meantime_does_not_count(make_manual):
     """Both pushers see the first worker asleep; the one that comes second must call the next."""
     system = make_manual(workers=2)
@@ -113,8 +140,7 @@ def test_a_worker_that_is_about_to_sleep_looks_at_every_ring_once_more(make_manu
     thief, sibling = system.scheduler.threads
     for put in (system.scheduler.queue.shared.push, sibling.desk.ring.push, thief.desk.ring.push):
         monkeypatch.setattr(thief, "parker", LatePush(thief.parker, put))
-        monkeypatch.setattr(thief.reactor, "wait", lambda: pytest.fail("it slept over work"))
-        thief._sleep()
+        assert not thief._lie_down(), "it would sleep over work"
         monkeypatch.undo()
         assert thief.desk.take() == "late"
 
@@ -172,12 +198,12 @@ def test_a_pool_has_two_workers_at_least_unless_told_otherwise(monkeypatch):
 def test_the_rings_have_the_sizes_of_the_settings(make_manual):
     queue = make_manual().scheduler.queue
     assert queue.shared.capacity == 64
-    assert (queue.rings[0]._capacity, queue.poll_interval) == (256, 61)
+    assert (queue.rings[0].capacity, queue.poll_interval) == (256, 61)
     queue = make_manual(
         local_ring_capacity=2, global_ring_capacity=4, global_poll_interval=7
     ).scheduler.queue
     assert queue.shared.capacity == 4
-    assert (queue.rings[0]._capacity, queue.poll_interval) == (2, 7)
+    assert (queue.rings[0].capacity, queue.poll_interval) == (2, 7)
 
 
 def test_the_memory_monitor_watches_a_pool_too(make_system, eventually):

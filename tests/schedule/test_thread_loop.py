@@ -47,7 +47,9 @@ class IO(Noting):
 
 
 class FakeReactor:
-    """A Phase 1 that says what the test wants."""
+    """A Phase 1 that says what the test wants. It has a channel, so a sleep is its affair."""
+
+    channels = 1
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
@@ -406,11 +408,19 @@ def test_a_bell_works_above_file_descriptor_1023(eventually: Callable[..., Any])
         while not taken or taken[-1] < 1024:
             taken.append(os.dup(0))
         with ActorSystem(workers=1, memory_monitor=False) as system:
-            assert system.scheduler.threads[0].reactor.bell.fileno() >= 1024
-            eventually(lambda: system.scheduler.threads[0].idle)
+            thread = system.scheduler.threads[0]
+            ours, theirs = socket.socketpair()
+            thread.call(lambda: thread.reactor.register(ours, selectors.EVENT_READ, print))
+            eventually(lambda: thread.reactor.channels)
+            assert thread.reactor.bell.fileno() >= 1024
+            eventually(lambda: thread.idle)
             log: list[str] = []
             system.build_actor(Noting, log, "a").notice(Go())
             eventually(lambda: "a" in log)
+            thread.call(lambda: thread.reactor.unregister(ours))
+            eventually(lambda: not thread.reactor.channels)
+            ours.close()
+            theirs.close()
     finally:
         for number in taken:
             os.close(number)
@@ -450,6 +460,51 @@ def test_of_many_calls_to_a_sleeper_one_rings_and_the_ring_waits_for_it(parker: 
     assert parker.bell.rings == 1
     assert parker.bell.wait(0)  # rung before the wait began: sticky
     assert not parker.bell.wait(0)  # and over after it
+
+
+def test_a_ring_ends_the_wait_of_a_selector_and_of_a_thread_alike() -> None:
+    bell = Bell()
+    bell.ring()  # before anybody wanted the descriptor
+    with selectors.DefaultSelector() as selector:
+        selector.register(bell.fileno(), selectors.EVENT_READ)
+        assert selector.select(0)
+        bell.silence()
+        assert not selector.select(0)
+        bell.ring()
+        assert selector.select(0)
+        assert bell.wait()  # the same ring: once is enough
+        assert not selector.select(0)
+    bell.close()
+
+
+def test_a_ring_after_the_close_touches_nobody_else_s_descriptor() -> None:
+    bell = Bell()
+    number = bell.fileno()
+    reader, writer = os.pipe()
+    bell.close()
+    stranger = os.dup2(writer, number)  # gets the number that the bell had
+    bell.ring()
+    os.set_blocking(reader, False)
+    with pytest.raises(BlockingIOError):
+        os.read(reader, 1)
+    for descriptor in (reader, writer, stranger):
+        os.close(descriptor)
+    assert bell.wait(0)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 0.0, float("nan")])
+def test_a_bell_s_wait_that_has_no_time_only_looks(timeout: float) -> None:
+    bell = Bell()
+    assert not bell.wait(timeout)
+    bell.ring()
+    assert bell.wait(timeout)
+
+
+def test_a_system_without_channels_opens_no_descriptor() -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    with ActorSystem(workers=2, memory_monitor=False) as system:
+        system.build_actor(Noting, [], "a").notice(Go())
+        assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_calls_from_many_threads_ring_once(

@@ -43,6 +43,7 @@ def command_of(checker: str) -> list[str]:
     return [found]
 
 
+@pytest.mark.timeout(600)  # half a minute of a checker, on a machine that may be busy
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_the_public_face_has_the_types_that_it_promises(checker, tmp_path):
     """One run over the example and over copies with a broken promise each: a checker that accepted

@@ -18,12 +18,14 @@ from otavia_ft import (
     sleep,
 )
 from stress.parallel.lab import Planned
+from stress.parallel.settle import one_shots
 from stress.parallel.workloads.base import Watched, Workload
 
 __all__ = ["Asks"]
 
 TIMEOUT_S = 0.004
 KINDS = ("reply", "error", "chain", "late", "dead", "sleepy")
+COSTLY = ("error", "late", "sleepy")  # they write a log, or wait for the clock
 
 
 class Question(Ask[Any]):
@@ -94,9 +96,11 @@ class Asking(Watched):
             for number, kind in zip(numbers, message.kinds, strict=True):
                 await self.one(kind, number)
         elif message.style == "gather":
-            replies = await gather(*(self.ask("reply", number) for number in numbers))
-            for number, reply in zip(numbers, replies, strict=True):
-                self.storm.ended("reply", number, reply)
+            for start in range(0, len(numbers), 50):
+                some = numbers[start : start + 50]
+                replies = await gather(*(self.ask("reply", number) for number in some))
+                for number, reply in zip(some, replies, strict=True):
+                    self.storm.ended("reply", number, reply)
         else:
             for number in numbers:
                 _, reply = await first_of(self.ask("reply", number), self.ask("reply", number))
@@ -126,12 +130,16 @@ class Asks(Workload):
         self.dead.stop()
         self.askers = [system.build_actor(Asking, self) for _ in range(rng.choice((1, 2, 3)))]
         self.outside = rng.choice((1, 2, 3))
-        each = rng.choice((1, 2, 4)) if self.tiny else rng.randrange(10, 50)
+        each = rng.choice((1, 2, 4)) if self.tiny else rng.randrange(10, 50) * self.lab.case.scale
         self.kinds: list[list[str]] = []
         self.styles = [rng.choice(("single", "gather", "first")) for _ in self.askers]
         for index in range(len(self.askers) + self.outside):
             plain = index < len(self.askers) and self.styles[index] != "single"
-            self.kinds.append(["reply" if plain else rng.choice(KINDS) for _ in range(each)])
+            kinds = ["reply" if plain else rng.choice(KINDS) for _ in range(each)]
+            costly = [number for number, kind in enumerate(kinds) if kind in COSTLY]
+            for number in costly[50:]:  # only a soak has as many
+                kinds[number] = "reply"
+            self.kinds.append(kinds)
         self.each = each
         self.sent = sum(map(len, self.kinds))
 
@@ -149,8 +157,8 @@ class Asks(Workload):
             right = isinstance(reply, ActorStopped)
         else:
             right = reply == number
-        text = f"ask {number} ({kind}) ended with {reply!r}"
-        self.lab.check(right, "answered-once", text)
+        if not right:
+            self.lab.report("answered-once", f"ask {number} ({kind}) ended with {reply!r}")
 
     def bodies(self) -> list[Callable[[], Any]]:
         def outside(index: int) -> None:
@@ -172,7 +180,7 @@ class Asks(Workload):
         return [lambda n=n: outside(n) for n in range(first, first + self.outside)]
 
     def finished(self) -> bool:
-        return len(self.ends) >= self.sent and len(self.system.timer) == 0
+        return len(self.ends) >= self.sent and one_shots(self.system.timer) == 0
 
     def judge(self) -> None:
         counted = Counter(number for number, _ in self.ends)

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from otavia_ft import StateActor
+from otavia_ft.atomic import Mailbox
 from stress.parallel.lab import Lab
 
-__all__ = ["Ledger", "Watched", "Workload"]
+__all__ = ["Answers", "Ledger", "Watched", "Workload", "account"]
+
+BACKLOG = 500
 
 
 class Workload:
-    """One round: build, send, wait until quiet, judge, stop, judge again."""
+    """One round: build, send, wait until quiet, judge, stop, judge again.
+
+    In a soak (`scale` above 1) there is more of everything but of what waits for the clock, writes
+    a log or makes a thread: so many of those as in a short round (`few`), among many messages.
+    """
 
     name: ClassVar[str] = ""
-    needs_system: ClassVar[bool] = True
 
     def __init__(self, lab: Lab, rng: random.Random) -> None:
         self.lab = lab
         self.rng = rng
         self.sent = 0  # messages of this round, for the statistics
+        # An ask from outside makes a future with a lock of its own, ten times the cost of a notice.
+        self.ask_every = 1 if lab.case.scale == 1 else 8
         # Fresh houses with a message or two, or long-lived ones with bursts: each finds bugs that
         # the other does not.
         self.tiny = rng.random() < 0.5 and lab.case.scale == 1
@@ -49,11 +58,28 @@ class Workload:
     def judge_stopped(self) -> None:
         """The system has stopped."""
 
-    def burst(self, most: int = 200) -> int:
-        """How many messages a sender sends."""
+    def burst(self, most: int = 200, up_to: int = 1 << 30) -> int:
+        """How many messages a sender sends; `up_to` limits how much longer a soak makes it."""
         if self.tiny:
             return self.rng.choice((1, 1, 2, 3))
-        return self.rng.randrange(20, most) * self.lab.case.scale
+        return self.rng.randrange(20, most) * min(self.lab.case.scale, up_to)
+
+    def pace(self, number: int, addresses: Sequence[Any]) -> None:
+        """Called by senders for each message: in a soak they do not run far ahead.
+
+        Long mailboxes test nothing that short ones do not, and the collector looks at all of it.
+        """
+        if self.lab.case.scale > 1 and number % 64 == 0:
+            while any(address.house.size(Mailbox.NOTICE) > BACKLOG for address in addresses):
+                time.sleep(0.0002)
+
+    def few(self, among: int, share: float, most: int) -> set[int]:
+        """Which of so many messages are of a costly kind: a share of them, in a soak at most
+        `most`."""
+        chosen = [index for index in range(among) if self.rng.random() < share]
+        if self.lab.case.scale > 1 and len(chosen) > most:
+            chosen = self.rng.sample(chosen, most)
+        return set(chosen)
 
 
 class Watched(StateActor):
@@ -120,6 +146,8 @@ class Ledger:
         last = self.last.get(sender, 0)
         self.total += 1
         self.last[sender] = number
+        if number == last + 1:
+            return
         text = f"{self._whose}: message {number} of {sender} came after {last}"
         if number == last:
             self._lab.report("no-duplicate", text)
@@ -127,6 +155,28 @@ class Ledger:
             self._lab.report("fifo", text)
         elif number > last + 1 and not gaps:
             self._lab.report("no-lost-message", text)
+
+
+class Answers:
+    """Futures of asks from outside, each with its number; any thread may add one.
+
+    Whether all are done is asked often, so the ones that were done at the last look are skipped.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[tuple[int, Any]] = []
+        self._done = 0
+
+    def add(self, number: int, future: Any) -> None:
+        self.items.append((number, future))
+
+    def all_done(self) -> bool:
+        while self._done < len(self.items) and self.items[self._done][1].done():
+            self._done += 1
+        return self._done == len(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 def account(lab: Lab, what: str, sent: Iterable[Any], *places: Iterable[Any]) -> None:

@@ -76,7 +76,8 @@ class Restart(Workload):
 
         self.addresses = [system.build_actor(made) for _ in range(self.rng.choice((1, 2, 4)))]
         self.each, self.senders = self.burst(80), self.rng.choice((1, 2, 3))
-        self.fails = [self.rng.random() < 0.25 for _ in range(self.each)]
+        failing = self.few(self.each, 0.25, 40)
+        self.fails = [index in failing for index in range(self.each)]
         self.asked = self.rng.randrange(0, 6)
         self.expected = self.each * self.senders
         self.restarts = self.asked + self.senders * sum(self.fails)
@@ -85,6 +86,7 @@ class Restart(Workload):
     def bodies(self) -> list[Callable[[], Any]]:
         def send(sender: int) -> None:
             for number, fails in enumerate(self.fails, 1):
+                self.pace(number, self.addresses)
                 for address in self.addresses:
                     address.notice(Risky(sender, number, fails))
 
@@ -135,8 +137,10 @@ class Mount(Workload):
     def build(self, system: Any) -> None:
         self.system = system
         self.actors: list[Mounting] = []
-        self.many = self.rng.choice((4, 15, 40))
+        scale = self.lab.case.scale
+        self.many = self.rng.choice((4, 15, 40)) * min(scale, 8)
         self.each, self.senders = self.rng.choice((1, 2, 5)), self.rng.choice((1, 2, 3))
+        self.each *= max(1, scale // 8)
         self.addresses: list[Any] = []
         self.sent = self.many * self.each * self.senders
 
@@ -195,7 +199,8 @@ class Cleaned(Watched, AutoCleanable):
 class Churn(Workload):
     """Actors are made, told something and dropped: all is handled, all are freed and cleaned up.
 
-    Freed, that is, once every worker has run again: see `nudge`.
+    Freed, that is, once every worker has run again: see `nudge`. A soak makes no more of them:
+    the runtime's look at a cleaner stops all threads, many times for each actor.
     """
 
     name = "churn"

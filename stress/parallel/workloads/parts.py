@@ -13,6 +13,7 @@ from otavia_ft.doors import AtomicInt
 from otavia_ft.house.house import House
 from otavia_ft.pool import ThreadPool
 from otavia_ft.schedule.queues import HouseList
+from stress.parallel.settle import one_shots
 from stress.parallel.workloads.base import Watched, Workload
 
 __all__ = ["Parts", "Timers"]
@@ -73,7 +74,8 @@ class Timers(Workload):
             return self.actors[-1]
 
         self.own = [
-            system.build_actor(made, rng.randrange(1, 6)) for _ in range(rng.choice((1, 3)))
+            system.build_actor(made, rng.randrange(1, 6) * self.lab.case.scale)
+            for _ in range(rng.choice((1, 3)))
         ]
         self.sent = self.threads * self.each
 
@@ -104,7 +106,9 @@ class Timers(Workload):
             alarm.fired_at_cancel = alarm.fired.load()
 
     def finished(self) -> bool:
-        return len(self.system.timer) == 0 and all(len(a.came) >= a.number for a in self.actors)
+        return one_shots(self.system.timer) == 0 and all(
+            len(a.came) >= a.number for a in self.actors
+        )
 
     def judge(self) -> None:
         # The timer's thread may still be in an action that was taken out before its cancellation;

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from otavia_ft import Ask, AskStack, FutureState, Notice, NoticeStack, StackYield, StateActor
+from otavia_ft import (
+    Ask,
+    AskStack,
+    FutureState,
+    Notice,
+    NoticeStack,
+    StackError,
+    StackYield,
+    StateActor,
+)
 from otavia_ft.doors import me
 from stress.parallel.lab import Lab
 from stress.parallel.workloads.base import Ledger, Watched, Workload
@@ -29,10 +38,16 @@ class Question(Ask[int]):
 
 
 class Hands:
-    """Which stacks are in use, by whom; several threads at once, each for its own stacks."""
+    """Which stacks one actor has in use, and for which message.
 
-    def __init__(self, lab: Lab) -> None:
+    Only the actor's runner touches it. That two actors share a stack shows as well: the stack
+    itself carries the message, and comes back with another's, or with none.
+    """
+
+    def __init__(self, lab: Lab, config: Any) -> None:
         self._lab = lab
+        self._debug = config.debug
+        self._reused = config.pool_max_size > 0
         self._used: dict[int, tuple[Any, Any]] = {}  # the stack is kept: its id stays its own
 
     def take(self, stack: Any, message: Any) -> None:
@@ -53,10 +68,24 @@ class Hands:
             text = f"the stack of {message} has become that of {held and held[1]}"
             self._lab.report("pool-private", text)
 
+    def keep(self, stack: Any) -> Any:
+        """What no handler may do, and what debug mode is for: a stack that outlives its message."""
+        return stack if self._debug else None
+
+    def poke(self, kept: Any) -> None:
+        """A kept stack refuses to be used, unless it serves the next message by now."""
+        try:
+            done = kept.done
+        except StackError:
+            return
+        if not self._reused:
+            text = f"a stack that was recycled can still be used: done is {done}"
+            self._lab.report("pool-private", text)
+
 
 class Answering(StateActor):
-    def __init__(self, hands: Hands) -> None:
-        self.hands = hands
+    def __init__(self, lab: Lab, config: Any) -> None:
+        self.hands = Hands(lab, config)
 
     def resume_ask(self, stack: AskStack) -> StackYield:
         self.hands.take(stack, stack.ask)
@@ -68,18 +97,21 @@ class Answering(StateActor):
 class Running(Watched):
     """Asks on behalf of every errand; meanwhile its house may have gone to another thread."""
 
-    def __init__(self, lab: Lab, hands: Hands, targets: list[Any]) -> None:
+    def __init__(self, lab: Lab, config: Any, targets: list[Any]) -> None:
         super().__init__(lab)
-        self.hands = hands
+        self.hands = Hands(lab, config)
         self.targets = targets
         self.begun = Ledger(lab, repr(self))
         self.ended = 0
+        self.kept: Any = None
 
     def resume_notice(self, stack: NoticeStack) -> StackYield:
         self.enter()
         errand = stack.notice
         state: Any = stack.state
         if state is FutureState.START:
+            if self.kept is not None:
+                self.hands.poke(self.kept)
             self.hands.take(stack, errand)
             self.begun.came(errand.sender, errand.number)
             state = FutureState[int]()
@@ -87,9 +119,11 @@ class Running(Watched):
             target.ask(Question(errand.number), state.future)
             self.leave()
             return stack.suspend(state)
-        self.lab.check(state.future.get_now() == errand.number, "answered-once",
-                       f"errand {errand.number} got {state.future.get_now()}")  # fmt: skip
+        if state.future.get_now() != errand.number:
+            text = f"errand {errand.number} got {state.future.get_now()}"
+            self.lab.report("answered-once", text)
         self.hands.give_back(stack, errand)
+        self.kept = self.hands.keep(stack)
         self.ended += 1
         self.leave()
         return stack.return_()
@@ -102,20 +136,18 @@ class Stacks(Workload):
 
     @classmethod
     def settings(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return {"pooling": True, "pool_max_size": drawn["batch_limit"] % 4, "stealing": True,
-                "steal_floor": 0, "steal_aggression": 1,
-                "debug": drawn["deadline_stride"] == 2,
+        return {"pooling": True, "stealing": True, "steal_floor": 0, "steal_aggression": 1,
                 "workers": max(2, drawn["workers"])}  # fmt: skip
 
     def build(self, system: Any) -> None:
         rng = self.rng
         self.system = system
-        self.hands = Hands(self.lab)
         self.actors: list[Running] = []
-        targets = [system.build_actor(Answering, self.hands) for _ in range(rng.choice((1, 2, 4)))]
+        many, config = rng.choice((1, 2, 4)), system.config
+        targets = [system.build_actor(Answering, self.lab, config) for _ in range(many)]
 
         def made() -> Running:
-            self.actors.append(Running(self.lab, self.hands, targets))
+            self.actors.append(Running(self.lab, config, targets))
             return self.actors[-1]
 
         self.addresses = [system.build_actor(made) for _ in range(rng.choice((1, 3, 9)))]
@@ -125,17 +157,13 @@ class Stacks(Workload):
     def bodies(self) -> list[Callable[[], Any]]:
         def send(sender: int) -> None:
             for number in range(1, self.each + 1):
+                self.pace(number, self.addresses)
                 for address in self.addresses:
                     address.notice(Errand(sender, number))
 
         return [lambda n=n: send(n) for n in range(self.senders)]
 
     def finished(self) -> bool:
-        # The pools' own timers would never let the system come to rest. Each worker makes its one
-        # when it starts, which may be later than the first look here.
-        for thread in self.system.scheduler.threads:
-            if thread._trimming is not None:
-                thread._trimming.cancel()
         return all(actor.ended >= self.expected for actor in self.actors)
 
     def judge(self) -> None:

@@ -16,7 +16,8 @@ from otavia_ft import (
     sleep,
 )
 from stress.parallel.lab import Lab
-from stress.parallel.workloads.base import Ledger, Watched, Workload, account
+from stress.parallel.settle import one_shots
+from stress.parallel.workloads.base import Answers, Ledger, Watched, Workload, account
 
 __all__ = ["Shutdown", "Stop"]
 
@@ -89,7 +90,7 @@ class Stop(Workload):
         self.addresses = [system.build_actor(made) for _ in range(self.rng.choice((1, 3, 8)))]
         self.each, self.senders = self.burst(60), self.rng.choice((1, 2, 3))
         self.stoppers = self.rng.choice((1, 1, 2))
-        self.asks: list[tuple[int, Any]] = []
+        self.asks = Answers()
         self.sent = self.each * self.senders * len(self.addresses)
 
     def died(self, letter: Any) -> None:
@@ -100,10 +101,11 @@ class Stop(Workload):
     def bodies(self) -> list[Callable[[], Any]]:
         def send(sender: int) -> None:
             for number in range(1, self.each + 1):
+                self.pace(number, self.addresses)
                 for address in self.addresses:
                     address.notice(Letter(sender, number))
-                    if number % 4 == 0:
-                        self.asks.append((number, self.system.ask(address, Query(number))))
+                    if number % (4 * self.ask_every) == 0:
+                        self.asks.add(number, self.system.ask(address, Query(number)))
 
         def stop() -> None:
             for address in self.addresses:
@@ -115,8 +117,8 @@ class Stop(Workload):
     def finished(self) -> bool:
         handled = sum(len(actor.handled) for actor in self.actors)
         dead = sum(len(place) for place in list(self.dead.values()))
-        open_ = any(not future.done() for _, future in self.asks)
-        return handled + dead >= self.sent and not open_ and len(self.system.timer) == 0
+        quiet = self.asks.all_done() and one_shots(self.system.timer) == 0
+        return handled + dead >= self.sent and quiet
 
     def judge(self) -> None:
         sent = [(s, n) for s in range(self.senders) for n in range(1, self.each + 1)]
@@ -124,7 +126,7 @@ class Stop(Workload):
             name = address.house.name
             account(self.lab, name, sent, actor.handled, self.dead.get(name, ()))
             self.lab.check(actor.stops == 1, "hooks-once", f"post_stop ran {actor.stops} times")
-        for number, future in self.asks:
+        for number, future in self.asks.items:
             error = future.exception() if future.done() else None
             right = isinstance(error, ActorStopped) or (error is None and future.done())
             self.lab.check(right, "answered-once", f"query {number} ended with {error!r}")
@@ -148,7 +150,7 @@ class Shutdown(Workload):
         self.addresses = [system.build_actor(self.made) for _ in range(self.rng.choice((1, 2, 4)))]
         self.each, self.senders = self.burst(150), self.rng.choice((1, 2, 3))
         self.limit = self.rng.choice((0.0, 0.001, 0.5))
-        self.asks: list[tuple[int, Any]] = []
+        self.asks = Answers()
         self.sent = self.each * self.senders
 
     def made(self) -> Mortal:
@@ -165,8 +167,8 @@ class Shutdown(Workload):
             for number in range(1, self.each + 1):
                 address = self.addresses[(sender + number) % len(self.addresses)]
                 address.notice(Letter(sender, number))
-                if number % 3 == 0:
-                    self.asks.append((number, self.system.ask(address, Query(number))))
+                if number % (3 * self.ask_every) == 0:
+                    self.asks.add(number, self.system.ask(address, Query(number)))
 
         def stop() -> None:
             time.sleep(self.lab.coin().choice((0, 1e-4, 1e-3, 3e-3)))
@@ -178,7 +180,7 @@ class Shutdown(Workload):
         sent = [(s, n) for s in range(self.senders) for n in range(1, self.each + 1)]
         handled = [item for actor in self.actors for item in actor.handled]
         account(self.lab, "shutdown", sent, handled, self.dead)
-        for number, future in self.asks:
+        for number, future in self.asks.items:
             if not future.done():
                 self.lab.report("answered-once", f"query {number} is open after the stop")
                 continue
