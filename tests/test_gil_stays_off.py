@@ -98,6 +98,29 @@ class TestSystemsWithTheGil:
         assert result.stderr == ""
 
 
+HIDE_THE_COMPILED_MODULE = """
+import sys
+
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name == "_atomics._native" else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+"""
+
+
+@pytest.mark.parametrize("gil", ["as it is", "wanted"])
+def test_a_package_that_was_not_built_says_so_with_and_without_the_gil(run_python, gil):
+    environment = {"PYTHON_GIL": "1"} if gil == "wanted" else {}
+    result = run_python(HIDE_THE_COMPILED_MODULE + "import otavia_ft", environment=environment)
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: the compiled module _atomics._native is missing"), last
+    assert "./ft" in last, "it says what to do"
+
+
 def test_every_module_imports_without_a_warning(run_python):
     """Also on a build with the GIL, where the tests above are skipped."""
     result = run_python(IMPORT_ALL + USE_CFFI)
