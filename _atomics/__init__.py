@@ -77,8 +77,12 @@ def _native_face() -> dict[str, Any]:
     address = lib.otv_native_face()
     if not address:
         raise ImportError("the native atomic types could not be made; the reason stands above")
-    # The cast takes a reference of its own; the one that C handed over keeps the dict (and with it
-    # the types) alive for the process, which is what we want of them.
+    if address == 1:
+        raise ImportError(
+            "otavia_ft can be used in one interpreter of a process only, and another one has it"
+        )
+    # The cast takes a reference of its own; C keeps another, so the dict (and with it the types)
+    # lives as long as the process, which is what we want of them.
     face: dict[str, Any] = ctypes.cast(address, ctypes.py_object).value
     return face
 

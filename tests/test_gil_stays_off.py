@@ -98,6 +98,38 @@ class TestSystemsWithTheGil:
         assert result.stderr == ""
 
 
+def test_a_second_load_gets_the_types_of_the_first(run_python):
+    result = run_python("""
+import importlib, sys
+import _atomics, otavia_ft
+from otavia_ft import ActorSystem
+first = _atomics.face
+assert importlib.reload(_atomics).face is first
+del sys.modules["_atomics"]
+assert importlib.import_module("_atomics").face is first
+with ActorSystem(workers=1):
+    print("fine")
+""")
+    assert (result.stdout, result.stderr) == ("fine\n", "")
+
+
+def test_another_interpreter_of_the_process_is_refused_and_breaks_nothing(run_python):
+    result = run_python("""
+import _interpreters
+from otavia_ft import ActorSystem
+
+other = _interpreters.create("legacy")
+failed = _interpreters.run_string(other, "import otavia_ft")
+print(failed.type.__name__, failed.msg)
+_interpreters.destroy(other)
+with ActorSystem(workers=1):
+    print("fine")
+""")
+    refused, fine = result.stdout.splitlines()
+    assert refused.startswith("ImportError otavia_ft can be used in one interpreter"), refused
+    assert (fine, result.returncode) == ("fine", 0), result.stderr
+
+
 HIDE_THE_COMPILED_MODULE = """
 import sys
 
