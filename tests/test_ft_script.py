@@ -10,12 +10,15 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 from typing import TextIO
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+FREE_THREADED = sysconfig.get_config_var("Py_GIL_DISABLED") == 1
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="shell scripts")
 
@@ -80,6 +83,38 @@ def test_an_unknown_command_is_refused_by_name():
 def test_without_a_command_it_shows_the_help_and_fails():
     result = ft()
     assert (result.returncode, result.stdout) == (2, ft("--help").stdout)
+
+
+# ---------------------------------------------------------------------------------------------
+# tox
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["without", "with"])
+def test_plain_tox_fails_where_there_is_no_free_threaded_3_13(tmp_path, there):
+    """It skips other interpreters that are missing, so this one has an environment that asks."""
+    tox, path = shutil.which("tox"), "/usr/bin:/bin"
+    if tox is None:
+        pytest.skip("tox is not installed")
+    if shutil.which("python3.13t", path=path):
+        pytest.skip("this machine always has one")
+    if there and (sys.version_info[:2] != (3, 13) or not FREE_THREADED):
+        pytest.skip("this is another interpreter")
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("TOX", "PYTEST", "VIRTUAL"))}
+    found = {"TOX_DISCOVER": sys._base_executable} if there else {}
+    tox_command = [tox, "run", "--workdir", tmp_path, "--root", ROOT, "-c", ROOT / "tox.ini"]
+    listed = subprocess.run(
+        [tox, "list", "--no-desc", "-c", ROOT / "tox.ini"], capture_output=True, text=True, check=True
+    )
+    assert "required" in listed.stdout.split()
+    result = subprocess.run(
+        [*tox_command, "-e", "required"],
+        env=kept | {"PATH": path} | found,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode == 0) is there, result.stdout + result.stderr
+    assert there or "no python3.13t:" in result.stderr
 
 
 # ---------------------------------------------------------------------------------------------
