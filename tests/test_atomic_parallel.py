@@ -519,12 +519,11 @@ class TestTakerMark:
         """In a child process, for what they would break is the heap: every message comes out once,
         or stays where it is, and whoever is not alone is told so."""
         result = run_python(
-            f"other = {other!r}\n"
-            + """
-import threading
+            """
+import sys, threading
 from otavia_ft.atomic import HouseCell, InvariantError, Mailbox
 
-each, refused = 2000, 0
+other, each, refused = sys._xoptions["other"], 2000, 0
 for _ in range(150):
     cell, barrier = HouseCell(), threading.Barrier(2)
     cell.begin_mount(), cell.end_mount(), cell.try_ready(), cell.try_schedule()
@@ -555,6 +554,8 @@ for _ in range(150):
     assert (cell.size(Mailbox.NOTICE), cell.mail()) == (0, 0)
 print("whole")
 """,
+            "-X",
+            f"other={other}",
         )
         assert (result.returncode, result.stdout) == (0, "whole\n"), result.stderr[-2000:]
 

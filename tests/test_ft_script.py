@@ -103,7 +103,10 @@ def test_plain_tox_fails_where_there_is_no_free_threaded_3_13(tmp_path, there):
     found = {"TOX_DISCOVER": sys._base_executable} if there else {}
     tox_command = [tox, "run", "--workdir", tmp_path, "--root", ROOT, "-c", ROOT / "tox.ini"]
     listed = subprocess.run(
-        [tox, "list", "--no-desc", "-c", ROOT / "tox.ini"], capture_output=True, text=True, check=True
+        [tox, "list", "--no-desc", "-c", ROOT / "tox.ini"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "required" in listed.stdout.split()
     result = subprocess.run(
@@ -682,9 +685,7 @@ class TestPackageSources:
             'Acquire::Retries "7";\n' + "".join(f'{name} "true";\n' for name in names)
         )
         fake = (machine.fakes / "apt-config").read_text()
-        write_script(
-            machine.fakes / "apt-config", f'[ "$1" != -c ] || exec {real} "$@"\n' + fake
-        )
+        write_script(machine.fakes / "apt-config", f'[ "$1" != -c ] || exec {real} "$@"\n' + fake)
         machine.build()
         options = machine.options.read_text().splitlines()
         assert 'Acquire::Retries "7";' in options, "the machine's other settings stay"
