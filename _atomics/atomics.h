@@ -26,40 +26,53 @@
 
 typedef struct { _Atomic int64_t value; } otv_cell;
 
+/* Acquire: whoever sees a value that a release stored sees all that was written before it. For
+ * reading what somebody published; not for the second half of a handshake. */
 static inline int64_t otv_load(otv_cell *c)
 {
     return atomic_load_explicit(&c->value, memory_order_acquire);
 }
 
-/* A load that takes part in the one order of all seq-cst operations. The second half of a
+/* Seq-cst: a load that takes part in the one order of all seq-cst operations. The second half of a
  * handshake must use this one: on ARM an acquire load may still overtake an earlier store. */
 static inline int64_t otv_load_ordered(otv_cell *c)
 {
     return atomic_load_explicit(&c->value, memory_order_seq_cst);
 }
 
+/* Release: pairs with the acquire loads above and in otv_try_lock. No more than that, because a full
+ * store waits for the store buffer to empty, and who gives something up has no need to. */
 static inline void otv_lazy_set(otv_cell *c, int64_t v)
 {
     atomic_store_explicit(&c->value, v, memory_order_release);
 }
 
+/* Seq-cst: the first half of a handshake. With a release store, this thread's next look at the
+ * other's word could come before its own word is there to be seen. */
 static inline void otv_set(otv_cell *c, int64_t v)
 {
     atomic_store_explicit(&c->value, v, memory_order_seq_cst);
 }
 
+/* Seq-cst, because the losers look at other words next and must not do so too early; that is also
+ * why a failure, which is only a load, has the full order. */
 static inline bool otv_compare_and_set(otv_cell *c, int64_t expected, int64_t desired)
 {
     return atomic_compare_exchange_strong_explicit(
         &c->value, &expected, desired, memory_order_seq_cst, memory_order_seq_cst);
 }
 
+/* Seq-cst: both halves at once. It publishes as a release, sees as an acquire, and no later look of
+ * this thread overtakes it. */
 static inline int64_t otv_get_and_set(otv_cell *c, int64_t v)
 {
     return atomic_exchange_explicit(&c->value, v, memory_order_seq_cst);
 }
 
-/* Adds and returns the value before. Refuses to wrap: on overflow nothing changes and *wrapped is
+/* Seq-cst, as get_and_set: counters wake sleepers when they reach a bound. The look before it may be
+ * relaxed, for the compare-and-set finds out whether it was right.
+ *
+ * Adds and returns the value before. Refuses to wrap: on overflow nothing changes and *wrapped is
  * set. A compare-and-set loop instead of one fetch-add, because a wrapped value must not be seen
  * by anybody, not even for an instant. */
 static inline int64_t otv_get_and_add(otv_cell *c, int64_t n, bool *wrapped)
@@ -79,10 +92,11 @@ static inline int64_t otv_get_and_add(otv_cell *c, int64_t n, bool *wrapped)
 
 /* ---- spin lock ---------------------------------------------------------------------------- */
 
-/* The word holds the holder's thread id, 0 when free. */
+/* The word holds a number that stands for the holder, 0 when free. */
 
 enum { OTV_SPINS = 100, OTV_YIELDS = 100, OTV_NAP_NS = 1000 };
 
+/* Orders nothing: it tells the processor that this is a spin loop. */
 static inline void otv_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -92,6 +106,8 @@ static inline void otv_pause(void)
 #endif
 }
 
+/* Acquire when it succeeds: the new holder sees what the last one wrote before its otv_unlock. A
+ * failure promises nothing, so it is relaxed, and so is the look before. */
 static inline bool otv_try_lock(otv_cell *c, int64_t me)
 {
     /* Read before the compare-and-set: a loser then shares the cache line instead of taking it
@@ -102,7 +118,7 @@ static inline bool otv_try_lock(otv_cell *c, int64_t me)
                &c->value, &expected, me, memory_order_acquire, memory_order_relaxed);
 }
 
-/* First stage of waiting: a bounded spin with the processor's pause hint. */
+/* First stage of waiting: a bounded spin with the processor's pause hint. Orders as otv_try_lock. */
 static inline bool otv_spin_lock(otv_cell *c, int64_t me)
 {
     for (int i = 0; i < OTV_SPINS; i++) {
@@ -113,7 +129,8 @@ static inline bool otv_spin_lock(otv_cell *c, int64_t me)
     return false;
 }
 
-/* Later stages: give the core away, then sleep a microsecond at a time. `round` counts calls. */
+/* Later stages: give the core away, then sleep a microsecond at a time. `round` counts calls. Orders
+ * nothing: otv_try_lock does, once the wait is over. */
 static inline void otv_back_off(int round)
 {
     if (round < OTV_YIELDS) {
@@ -124,7 +141,7 @@ static inline void otv_back_off(int round)
     }
 }
 
-/* Unlock is the lazy set's home: the release store pairs with the acquire in otv_try_lock, and
+/* Release. Unlock is the lazy set's home: the store pairs with the acquire in otv_try_lock, and
  * nobody who unlocks goes on to check whether somebody waits. */
 static inline void otv_unlock(otv_cell *c)
 {
