@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from stress.arguments import file_to_write, positive, positive_float
 from stress.parallel.engine import NAMES, Outcome, Plan, run
 from stress.parallel.invariants import INVARIANTS
 from stress.parallel.report import finding_text, share_lines, summary, write_json, write_junit
@@ -30,37 +31,23 @@ def arguments() -> argparse.ArgumentParser:
         "nothing is lost, doubled, out of order or run twice at once.",
     )
     add = parser.add_argument
-    add("--seconds", type=_positive_float, metavar="S", help="begin no case after that long (30)")
+    add("--seconds", type=positive_float, metavar="S", help="begin no case after that long (30)")
     add("--long", action="store_true", help=f"as --seconds {LONG_S:.0f} --keep-going")
-    add("--cases", type=_positive, metavar="N", help="end after that many cases")
+    add("--cases", type=positive, metavar="N", help="end after that many cases")
     add("--seed", type=int, help="of the first case, the next one has the next number (random)")
     add("--workload", choices=NAMES, help="only this one (by default the seed draws it)")
-    add("--workers", type=_positive, metavar="N", help="threads of each system (drawn)")
-    add("--jobs", type=_positive, metavar="N", help="children at a time (as many as cores)")
-    add("--scale", type=_positive, default=1, metavar="N",
+    add("--workers", type=positive, metavar="N", help="threads of each system (drawn)")
+    add("--jobs", type=positive, metavar="N", help="children at a time (as many as cores)")
+    add("--scale", type=positive, default=1, metavar="N",
         help="bursts N times as long, without stalls and instruments: a soak (1)")  # fmt: skip
     add("--keep-going", action="store_true", help="do not end at the first finding")
-    add("--patience", type=_positive_float, default=10.0, metavar="S",
+    add("--patience", type=positive_float, default=10.0, metavar="S",
         help="a case in which nothing happens for that long hangs (10)")  # fmt: skip
     add("--mutant", metavar="NAME", help="plant this bug in the children: see ./ft mutants")
-    add("--json", metavar="FILE", help="write a report; - is standard output")
-    add("--junit", metavar="FILE", help="write a report for CI")
+    add("--json", type=file_to_write, metavar="FILE", help="write a report; - is standard output")
+    add("--junit", type=file_to_write, metavar="FILE", help="write a report for CI")
     add("--list", action="store_true", help="say which workloads and invariants there are")
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return number
-
-
-def _positive_float(text: str) -> float:
-    number = float(text)
-    if not number > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -50,15 +50,9 @@ class Runner:
     ) -> None:
         if model not in MODELS:
             raise ValueError(f"no memory model {model!r}: there are {', '.join(MODELS)}")
-        unknown = set(sizes or ()) - set(cls.sizes)
-        if unknown:
-            raise ValueError(
-                f"scenario {cls.name} has no size {', '.join(sorted(unknown))}; "
-                f"it has {', '.join(cls.sizes) or 'none'}"
-            )
         self.cls = cls
         self.model = model
-        self.sizes = {**cls.sizes, **(sizes or {})}
+        self.sizes = cls.full_sizes(sizes or {})
         self.runtime = runtime or load_runtime(*cls.runtime)
         self.carriers = carriers or default_carriers()
         races.watch(self.runtime, cls.watch)

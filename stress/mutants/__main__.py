@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from stress.arguments import positive, positive_float
 from stress.mutants import Mutant, mutants
 from stress.parallel.engine import ROOT, Plan, run
 
@@ -50,11 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="mutants; all of them if none is given")
     add("--list", action="store_true", help="say which mutants there are")
-    add("--seconds", type=float, default=20.0, metavar="S", help="for each engine and mutant (20)")
+    add("--seconds", type=positive_float, default=20.0, metavar="S",
+        help="for each engine and mutant (20)")  # fmt: skip
     add("--seed", type=int, default=1, help="of the parallel engine's first case (1)")
     add("--engine", choices=("both", "parallel", "explorer", "faster"), default="both",
         help="faster: the explorer where a scenario is named, else threads (both)")  # fmt: skip
-    add("--jobs", type=int, default=os.process_cpu_count() or 1, metavar="N",
+    add("--jobs", type=positive, default=os.process_cpu_count() or 1, metavar="N",
         help="children at a time (as many as cores)")  # fmt: skip
     options = parser.parse_args(argv)
     known = mutants()
