@@ -88,6 +88,56 @@ answer([found, runs, picker.bound])
     assert found / runs >= promised
 
 
+@pytest.mark.parametrize(
+    ("mutant", "depth", "model"),
+    [
+        # One constraint besides the order at the start: the sender between the look and the store.
+        pytest.param("no-recheck", 2, "sc", id="no-recheck"),
+        pytest.param("no-recheck", 3, "sc", id="no-recheck-deeper-than-needed"),
+        # And here the store's way to memory after that.
+        pytest.param("lazy-waiting", 3, "tso", id="lazy-waiting"),
+    ],
+)
+def test_pct_keeps_its_promise_in_a_real_scenario_for_the_runs_it_makes_it_for(
+    ask, mutant, depth, model
+):
+    found, runs, stable, promised, used, learned = ask(
+        """
+from stress.explore import mutated
+from stress.explorer.sampling import Pct
+from stress.mutants import mutants
+mutant, depth, model = sys.argv[1:]
+cls = scenarios()["complete-running"]
+runner = Runner(cls, model=model, runtime=mutated(cls, mutants()[mutant]))
+picker, shared, runs = Pct(seed=11, depth=int(depth)), set(), []
+for _ in range(2500):
+    picker.begin()
+    drawn_from = picker.length
+    world = runner.run(picker, shared=shared)
+    runs.append((drawn_from, world.learned, world.violation is not None))
+    picker.end(world)
+counted = runs[-picker.stable :]
+before = runs[-picker.stable - 1]
+answer([
+    sum(failed for *_, failed in counted), len(runs), picker.stable, picker.bound,
+    [before[0], sorted({drawn_from for drawn_from, *_ in counted}), picker.length],
+    [before[1], any(learned for _, learned, _ in counted)],
+])
+""",
+        mutant,
+        str(depth),
+        model,
+    )
+    assert 1000 < stable < runs
+    before, of_the_counted, longest = used
+    assert of_the_counted == [longest]
+    assert before < longest or learned[0]  # the run before them is not one of them
+    assert not learned[1]
+    processes = 2 if model == "sc" else 4
+    assert promised == pytest.approx(1 / (processes * longest ** (depth - 1)))
+    assert found / stable >= promised
+
+
 def test_an_unordered_access_to_a_plain_field_is_a_race_even_if_nothing_comes_of_it(ask):
     kinds = ask(
         """
