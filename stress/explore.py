@@ -12,10 +12,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 
 from stress.arguments import at_least, positive, positive_float
+from stress.display import display
 from stress.explorer.engine import Result, Runner, explore
 from stress.explorer.loading import Runtime, load_runtime
 from stress.explorer.replay import TokenError, minimise, read_token, replay, token
@@ -83,7 +83,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = 0
     started = time.monotonic()
     schedules = steps = 0
-    with _display() as progress:
+    with display("exploring") as show:
+
+        def progress(result: Result) -> None:
+            mode = result.mode if result.bound is None else f"{result.bound} preemptions"
+            so_far, seconds = schedules + result.schedules, time.monotonic() - started
+            colour = "red" if found else "green"
+            show(
+                f"{result.scenario} ({mode}, {result.model}): {result.schedules} schedules, "
+                f"{result.steps} steps, {result.cut} cut; {so_far} schedules in all, "
+                f"{so_far / seconds:.0f} a second, [{colour}]{found} findings[/]"
+            )
+
         for cls in chosen.values():
             mine = {size: n for size, n in sizes.items() if size in cls.sizes}
             runtime = None if mutant is None else mutated(cls, mutant)
@@ -255,27 +266,6 @@ def _replay(cls: type[Scenario], text: str, mutant: Mutant | None) -> int:
     if world.violation is None:
         print("=> nothing went wrong")
     return 0 if world.violation is None else 1
-
-
-@contextmanager
-def _display() -> Iterator[Progress]:
-    """A line that tells how far the search is, on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda result: None
-        return
-    try:
-        from rich.console import Console
-    except ImportError:  # only the display needs it
-        yield lambda result: None
-        return
-    with Console(stderr=True).status("exploring") as status:
-
-        def show(result: Result) -> None:
-            what = f"{result.schedules} schedules, {result.steps} steps, {result.cut} cut"
-            mode = result.mode if result.bound is None else f"{result.bound} preemptions"
-            status.update(f"{result.scenario} [{mode}, {result.model}]: {what}")
-
-        yield show
 
 
 if __name__ == "__main__":
