@@ -49,8 +49,11 @@ def share_lines(outcome: Outcome) -> list[str]:
 
 def summary(outcome: Outcome) -> str:
     found = f"{len(outcome.findings)} findings" if outcome.findings else "no finding"
+    if outcome.interrupted:
+        found += " before it was interrupted"
+    unfinished = f" and {outcome.unfinished} unfinished" if outcome.unfinished else ""
     return (
-        f"{outcome.cases} cases, {outcome.rounds} rounds, {outcome.messages} messages, "
+        f"{outcome.cases} cases{unfinished}, {outcome.rounds} rounds, {outcome.messages} messages, "
         f"{outcome.turns} turns, {outcome.steals} steals in {outcome.seconds:.1f} s "
         f"({outcome.messages / max(outcome.seconds, 1e-9):.0f} messages/s); {found} "
         f"(seed {outcome.seed})"
