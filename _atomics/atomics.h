@@ -22,6 +22,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include "marks.h"
+
 /* ---- a 64-bit cell ------------------------------------------------------------------------ */
 
 typedef struct { _Atomic int64_t value; } otv_cell;
@@ -37,6 +39,7 @@ static inline int64_t otv_load(otv_cell *c)
  * handshake must use this one: on ARM an acquire load may still overtake an earlier store. */
 static inline int64_t otv_load_ordered(otv_cell *c)
 {
+    OTV_STEP(); /* this side's word is written, and the other side may act on it before the look */
     return atomic_load_explicit(&c->value, memory_order_seq_cst);
 }
 
@@ -51,22 +54,30 @@ static inline void otv_lazy_set(otv_cell *c, int64_t v)
  * other's word could come before its own word is there to be seen. */
 static inline void otv_set(otv_cell *c, int64_t v)
 {
+    OTV_STEP(); /* what was looked at before may be another by now */
     atomic_store_explicit(&c->value, v, memory_order_seq_cst);
+    OTV_STEP(); /* all see it, and what has to follow is not done yet */
 }
 
 /* Seq-cst, because the losers look at other words next and must not do so too early; that is also
  * why a failure, which is only a load, has the full order. */
 static inline bool otv_compare_and_set(otv_cell *c, int64_t expected, int64_t desired)
 {
-    return atomic_compare_exchange_strong_explicit(
+    OTV_STEP(); /* between a look that was right and this, somebody else may be faster */
+    bool won = atomic_compare_exchange_strong_explicit(
         &c->value, &expected, desired, memory_order_seq_cst, memory_order_seq_cst);
+    OTV_STEP(); /* all see the change, and what the winner has to do is not done yet */
+    return won;
 }
 
 /* Seq-cst: both halves at once. It publishes as a release, sees as an acquire, and no later look of
  * this thread overtakes it. */
 static inline int64_t otv_get_and_set(otv_cell *c, int64_t v)
 {
-    return atomic_exchange_explicit(&c->value, v, memory_order_seq_cst);
+    OTV_STEP(); /* what this is about has happened, and whom to tell is not known yet */
+    int64_t before = atomic_exchange_explicit(&c->value, v, memory_order_seq_cst);
+    OTV_STEP(); /* only this thread knows what it has taken out */
+    return before;
 }
 
 /* Seq-cst, as get_and_set: counters wake sleepers when they reach a bound. The look before it may be
@@ -80,6 +91,7 @@ static inline int64_t otv_get_and_add(otv_cell *c, int64_t n, bool *wrapped)
     int64_t seen = atomic_load_explicit(&c->value, memory_order_relaxed);
     int64_t sum;
     *wrapped = false;
+    OTV_STEP(); /* others count as well: only the compare-and-set knows the number */
     do {
         if (__builtin_add_overflow(seen, n, &sum)) {
             *wrapped = true;
@@ -114,8 +126,9 @@ static inline bool otv_try_lock(otv_cell *c, int64_t me)
      * away from the holder. */
     int64_t expected = 0;
     return atomic_load_explicit(&c->value, memory_order_relaxed) == 0
-        && atomic_compare_exchange_strong_explicit(
-               &c->value, &expected, me, memory_order_acquire, memory_order_relaxed);
+        && (OTV_STEP(), /* somebody else may have seen it free, too */
+            atomic_compare_exchange_strong_explicit(
+                &c->value, &expected, me, memory_order_acquire, memory_order_relaxed));
 }
 
 /* First stage of waiting: a bounded spin with the processor's pause hint. Orders as otv_try_lock. */
@@ -146,6 +159,7 @@ static inline void otv_back_off(int round)
 static inline void otv_unlock(otv_cell *c)
 {
     otv_lazy_set(c, 0);
+    OTV_STEP(); /* the next one is in, and whoever has put something has told nobody yet */
 }
 
 /* ---- the house's state machine ------------------------------------------------------------ */

@@ -49,6 +49,7 @@ static int64_t list_append(house_list *list, HouseBase *house)
     Py_INCREF(house);
     put_field(&house->next_house, NULL); /* Python's queues leave a None there */
     list_lock(list);
+    OTV_SEE(queued, house);
     if (list->tail == NULL)
         list->head = house;
     else
@@ -63,6 +64,8 @@ static HouseBase *list_unlink(house_list *list)
 {
     HouseBase *head = list->head;
     if (head != NULL) {
+        OTV_STEP(); /* whoever comes without the lock takes the same house */
+        OTV_SEE(unqueued, head);
         list->head = (HouseBase *)head->next_house;
         head->next_house = NULL;
         if (list->head == NULL)
@@ -89,6 +92,7 @@ static HouseBase *list_try_steal(house_list *list)
     if (list_size(list) <= 1 || !otv_try_lock(&list->lock, current_thread_id()))
         return NULL;
     HouseBase *head = list->head != list->tail ? list_unlink(list) : NULL;
+    OTV_SEE(stolen, head, list_size(list));
     otv_unlock(&list->lock);
     return head;
 }

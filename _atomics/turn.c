@@ -148,6 +148,7 @@ static inline PyObject *next_message(HouseBase *house, int box, int64_t *left)
 {
     if (*left <= 0 || otv_has_mail(&house->cell.box[BOX_system]))
         return NULL;
+    OTV_SEE(mailbox, box);
     PyObject *message = (PyObject *)otv_pop(&house->cell.box[box]);
     if (message != NULL)
         --*left;
@@ -265,6 +266,7 @@ static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *
     PyObject *actor = Py_NewRef(house->actor); /* a handler may end its actor */
     PyObject *item;
     int failed = 0;
+    OTV_SEE(pass);
     if (mail & REPLY_BIT)
         while (!failed && (item = next_message(house, BOX_reply, left)) != NULL) {
             failed = receive_reply(context, house, item);

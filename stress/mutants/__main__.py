@@ -121,7 +121,8 @@ def _parallel(mutant: Mutant, options: argparse.Namespace, show: Show) -> str:
     if not outcome.findings:
         return f"missed: {outcome.messages} messages, {outcome.seconds:.1f} s"
     first: dict[str, Any] = outcome.findings[0]
-    broken = "PatchError" in " ".join(first.get("stacks", []))
+    said = " ".join(first.get("stacks", []))
+    broken = "PatchError" in said or "BuildError" in said
     verdict = "BROKEN PATCH" if broken else f"caught by {first['invariant']}"
     return f"{verdict}: {outcome.messages} messages, {outcome.seconds:.1f} s"
 

@@ -30,7 +30,11 @@ def main(text: str, seconds: str = "inf") -> int:
     until = time.monotonic() + float(seconds)
     faulthandler.enable()  # for crashes only: those are a finding
     case = Case(**json.loads(text))
-    os.environ["OTAVIA_FT_LANE"] = case.lane
+    os.environ["OTAVIA_FT_LANE"] = case.lane.removesuffix("+stalls")
+    if case.lane == "native+stalls":
+        from stress.parallel import stalled
+
+        stalled.enter(case.mutant)
     if case.mutant is not None:
         from stress.mutants import plant
 
@@ -68,7 +72,7 @@ class _Runner:
         self.kind = WORKLOADS[case.workload]
         self.lab = Lab(case)
         self.lab.settings = {**case.settings, **self.kind.settings(case.settings)}
-        self.watch = Watch(self.lab, case.bare)
+        self.watch = Watch(self.lab)
         self.settle = settle
         self.make_system = ActorSystem
         self.make_leftovers = Leftovers
@@ -109,11 +113,13 @@ class _Runner:
         lab.run_threads(workload.bodies())
         if system.running:
             self.settle(lab, workload.finished)
+            self.watch.look()
             if not lab.findings:
                 workload.judge()
         if lab.findings:
             return  # it may not be able to stop
         system.stop()
+        self.watch.look()
         statistics = system.statistics()
         self.messages += statistics.messages
         self.turns += statistics.turns
@@ -128,6 +134,7 @@ class _Runner:
         told, told_at = None, since
         while True:
             time.sleep(0.1)
+            self.watch.look()
             now = (*lab.progress(), self.rounds)
             if now != last:
                 last, since = now, time.monotonic()

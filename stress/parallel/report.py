@@ -41,9 +41,9 @@ def share_lines(outcome: Outcome) -> list[str]:
     sums = [sum(column) for column in zip(*table.values(), strict=True)]
     rows = [*sorted(table.items()), ("all", sums)]
     titles = [f"{scheduler}/{lane}" for scheduler, lane in columns]
-    lines = [f"{'messages':<12}" + "".join(f"{title:>16}" for title in [*titles, "all"])]
+    lines = [f"{'messages':<12}" + "".join(f"{title:>22}" for title in [*titles, "all"])]
     for name, row in rows:
-        lines.append(f"{name:<12}" + "".join(f"{number:>16,}" for number in [*row, sum(row)]))
+        lines.append(f"{name:<12}" + "".join(f"{number:>22,}" for number in [*row, sum(row)]))
     return lines
 
 
