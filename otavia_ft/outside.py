@@ -11,7 +11,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.doors import AtomicInt
-from otavia_ft.errors import AskTimeout, OtaviaError, SystemStopped
+from otavia_ft.errors import AskTimeout, OtaviaError, SystemStopped, fresh
 from otavia_ft.message import Envelope
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class OutsideAsks:
         """Answer all that are open, and from now on every new one, with an error."""
         self._closed.set(1)
         for ask in list(self._open.values()):
-            ask.end(error=error)
+            ask.end(error=fresh(error))
 
     def __len__(self) -> int:
         return len(self._open)
