@@ -229,15 +229,18 @@ static int run_bare(ContextBase *context, HouseBase *house, PyObject *actor, PyO
         failed = call_and_drop(PyObject_CallOneArg(known.check_reply, result));
     } else {
         EnvelopeBase *envelope = (EnvelopeBase *)item;
+        context->bare = NOT_BARE; /* a callback of an outside ask's future is no handler */
         failed = answer(envelope->asker, envelope->message_id, result);
     }
-    Py_XDECREF(result);
     if (failed) {
         PyObject *error = PyErr_GetRaisedException();
         failed = call_and_drop(PyObject_CallFunctionObjArgs(
             known.fail, context, house, error, NULL));
         Py_XDECREF(error);
     }
+    /* Handled. Code that runs from now on (the message's __del__, say) has no stack to ask on. */
+    context->bare = NOT_BARE;
+    Py_XDECREF(result);
     return failed;
 }
 
@@ -281,10 +284,8 @@ static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *
                && (item = next_message(house, box, left)) != NULL)
             failed = bare ? run_bare(context, house, actor, item, asked)
                           : run_with_stack(context, house, item, asked);
-        if (bare) {
+        if (bare)
             Py_CLEAR(context->message);
-            context->bare = NOT_BARE;
-        }
     }
     Py_DECREF(actor);
     if (!failed && is_some(context->later) && Py_SIZE(context->later) > 0)

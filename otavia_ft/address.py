@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from otavia_ft.context import Context, running_stack
 from otavia_ft.doors import AtomicInt, me
-from otavia_ft.errors import OtaviaError, StackError
+from otavia_ft.errors import OtaviaError, StackError, fresh
 from otavia_ft.house.lifecycle import Restart
 from otavia_ft.lane import AddressBase
 from otavia_ft.message import Ask, Event, PoisonPill, SystemMessage
@@ -136,7 +136,7 @@ class ActorAddress(AddressBase, Address):
         """Answer ask number `ask_id` of this actor's with an error."""
         if not isinstance(error, OtaviaError):
             raise TypeError(f"throw() sends an OtaviaError, not {error!r}: wrap it in AskFailed")
-        self.house.answer_error(_checked_id(ask_id), error)
+        self.house.answer_error(_checked_id(ask_id), fresh(error))  # who knows who else has it
 
     def inform(self, event: Event) -> None:
         """Deliver an event."""

@@ -6,6 +6,9 @@ side stopped) arrives as the error of its future. `InvariantError` is our own bu
 
 from __future__ import annotations
 
+from types import MemberDescriptorType
+from typing import Any
+
 from otavia_ft.atomic import InvariantError
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "StackError",
     "SystemStopped",
     "described",
+    "fresh",
 ]
 
 
@@ -76,3 +80,60 @@ def described(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except BaseException:  # a report about an error must not fail
         return f"{type(error).__name__} (which cannot be printed)"
+
+
+def fresh(error: OtaviaError) -> OtaviaError:
+    """A copy of an error that several receivers are to get: each needs one of its own.
+
+    Raising an error writes the way it went into its `__traceback__`. One that many askers raise
+    would keep all their frames alive, and CPython does not lock it: two threads that raise the same
+    one at once can tie its traceback into a ring, in which whoever prints it runs for ever.
+
+    The copy has the type, arguments, attributes and causes of the original, and the causes, copied
+    as well, the tracebacks that say where it all began. No constructor is called, since that of a
+    user's class may want anything; an error that resists is described instead.
+    """
+    try:
+        copy: OtaviaError = _copied(error, {})
+        copy.__traceback__ = None
+        return copy
+    except BaseException:  # user code may hide behind every attribute
+        return OtaviaError(described(error))
+
+
+def _copied(error: BaseException, copies: dict[int, BaseException]) -> Any:
+    kind: Any = type(error)
+    native: Any = next(base for base in kind.__mro__ if not base.__flags__ & _HEAP_TYPE)
+    if isinstance(error, BaseExceptionGroup):  # the one kind that is not made empty
+        copy = native.__new__(kind, error.message, error.exceptions)
+    else:
+        copy = native.__new__(kind)
+    copies[id(error)] = copy
+    copy.args = error.args
+    for base in kind.__mro__:
+        for member in vars(base).values():
+            if isinstance(member, MemberDescriptorType):
+                try:
+                    value = member.__get__(error)
+                    if value is not None:
+                        member.__set__(copy, value)
+                except (AttributeError, TypeError):
+                    pass  # a slot that is empty, or a field that nobody may write
+    copy.__dict__.update(error.__dict__)
+    if hasattr(error, "__notes__"):
+        copy.__notes__ = list(error.__notes__)
+    cause = error.__cause__
+    if cause is not None:
+        its_copy = copies.get(id(cause)) or _copied(cause, copies)
+        copy.__cause__ = its_copy
+        for name, value in error.__dict__.items():
+            if value is cause:  # AskFailed.cause
+                copy.__dict__[name] = its_copy
+    context = error.__context__
+    copy.__context__ = copies.get(id(context), context)
+    copy.__suppress_context__ = error.__suppress_context__
+    copy.__traceback__ = error.__traceback__
+    return copy
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made at run time, as all Python classes are

@@ -11,7 +11,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.doors import AtomicInt
-from otavia_ft.errors import AskTimeout, OtaviaError, SystemStopped
+from otavia_ft.errors import AskTimeout, OtaviaError, SystemStopped, fresh
 from otavia_ft.message import Envelope
 
 if TYPE_CHECKING:
@@ -35,17 +35,18 @@ class OutsideAsks:
 
     def ask(self, house: House, message: Any, timeout: float | None) -> Future[Any]:
         number = self._numbers.get_and_add(1) + 1
-        ask = OutsideAsk(self, number)
+        future: Future[Any] = Future()
+        ask = OutsideAsk(self, number, future)
         self._open[number] = ask
         # Entered first, looked second; close() closes first and sweeps second.
         if self._closed.load():
             ask.end(error=SystemStopped("the actor system has stopped"))
-            return ask.future
+            return future
         if timeout is not None:
             ask.timer = self._timer.after(timeout, ask.expire, timeout)
-        ask.future.add_done_callback(ask.cancelled)
+        future.add_done_callback(ask.cancelled)
         house.ask(Envelope(ask, number, message))
-        return ask.future
+        return future
 
     def take(self, number: int) -> OutsideAsk | None:
         return self._open.pop(number, None)
@@ -54,7 +55,7 @@ class OutsideAsks:
         """Answer all that are open, and from now on every new one, with an error."""
         self._closed.set(1)
         for ask in list(self._open.values()):
-            ask.end(error=error)
+            ask.end(error=fresh(error))
 
     def __len__(self) -> int:
         return len(self._open)
@@ -63,12 +64,12 @@ class OutsideAsks:
 class OutsideAsk:
     """One ask from outside: the asker that the asked actor answers."""
 
-    __slots__ = ("_book", "_number", "future", "timer")
+    __slots__ = ("_book", "_future", "_number", "timer")
 
-    def __init__(self, book: OutsideAsks, number: int) -> None:
+    def __init__(self, book: OutsideAsks, number: int, future: Future[Any]) -> None:
         self._book = book
         self._number = number
-        self.future: Future[Any] = Future()
+        self._future: Future[Any] | None = future
         self.timer: TimerTask | None = None
 
     def answer(self, ids: int | tuple[int, ...], reply: Any) -> None:
@@ -92,11 +93,13 @@ class OutsideAsk:
             return  # ended before
         if self.timer is not None:
             self.timer.cancel()
+        future, self._future = self._future, None  # it holds us through its callback
+        assert future is not None
         try:
             if error is not None:
-                self.future.set_exception(error)
+                future.set_exception(error)
             else:
-                self.future.set_result(reply)
+                future.set_result(reply)
         except InvalidStateError:
             pass  # cancelled by its holder at this very moment: that is an end too
         except BaseException:  # a callback of the future's holder; it has ended

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.doors import Mailbox
-from otavia_ft.errors import ActorStopped, OtaviaError, StackError
+from otavia_ft.errors import ActorStopped, OtaviaError, StackError, fresh
 from otavia_ft.house.family import family_of
 from otavia_ft.house.lifecycle import Errand
 from otavia_ft.message import Notice
@@ -174,7 +174,7 @@ class _Ended(Errand):
 def _tell(watcher: weakref.ref[House], dead: House, reason: OtaviaError) -> None:
     house = watcher()
     if house is not None:
-        house.control(_Ended(_key(dead), dead.asker_address(), reason))
+        house.control(_Ended(_key(dead), dead.asker_address(), fresh(reason)))
 
 
 def _tombstone(entry: _Watch) -> tuple[ActorAddress, OtaviaError]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.context import Context
-from otavia_ft.errors import AskTimeout, OtaviaError, StackError
+from otavia_ft.errors import AskTimeout, OtaviaError, StackError, fresh
 from otavia_ft.message import AskTimeoutEvent, TimeoutReply
 from otavia_ft.stack.driver import CoroutineState
 from otavia_ft.stack.promise import MessagePromise, Promise
@@ -130,8 +130,11 @@ def receive_reply(context: Context, house: House, ids: int | tuple[int, ...], re
 def receive_error(
     context: Context, house: House, ids: int | tuple[int, ...], error: OtaviaError
 ) -> None:
-    """An exception reply."""
+    """An exception reply. Each of several asks gets its own copy of the error."""
+    several = isinstance(ids, tuple)
     for aid in ids if isinstance(ids, tuple) else (ids,):
+        if several:
+            error = fresh(error)
         promise = _awaited(house, aid, error)
         if promise is not None:
             promise.set_failure(error)

@@ -44,8 +44,10 @@ def run_notices(context: Context, house: House, box: Drain) -> int:
                 end(context, house)
         except BaseException as error:  # a handler never kills its thread
             fail(context, house, error)
+        # Handled. Code that runs from now on (the message's `__del__`, say) has no stack to ask on.
+        context.bare = NOT_BARE
+        result = None
     context.message = None
-    context.bare = NOT_BARE
     return box.left
 
 
@@ -64,16 +66,19 @@ def run_asks(context: Context, house: House, box: Drain) -> int:
             if type(result) is CoroutineType:
                 go_async(context, house, result)
             elif context.stack is None:
-                envelope.asker.answer(envelope.message_id, checked_reply(result))
+                checked_reply(result)
+                context.bare = NOT_BARE  # a callback of an outside ask's future is no handler
+                envelope.asker.answer(envelope.message_id, result)
             else:
                 end(context, house, result)
         except BaseException as error:  # a handler never kills its thread
             fail(context, house, error)
+        context.bare = NOT_BARE  # as above
+        message = result = None
         if let_go is not None:
             context.message = None
             let_go(envelope)
     context.message = None
-    context.bare = NOT_BARE
     return box.left
 
 

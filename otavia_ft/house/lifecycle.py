@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.doors import HouseState, Mailbox
-from otavia_ft.errors import ActorStopped, OtaviaError, described
+from otavia_ft.errors import ActorStopped, OtaviaError, described, fresh
 from otavia_ft.house import engine
 from otavia_ft.house.register import check_cleaner
 from otavia_ft.message import PoisonPill, SystemMessage
@@ -189,7 +189,7 @@ def bury(house: House, left: int) -> int:
         box = house.drain(mailbox, left)
         for item in box:
             if mailbox is Mailbox.ASK:
-                item.asker.answer_error(item.message_id, reason)
+                item.asker.answer_error(item.message_id, fresh(reason))
                 house.dead_letter(item.message, str(reason))
             elif mailbox is not Mailbox.EVENT:
                 house.dead_letter(item if mailbox is Mailbox.NOTICE else item[1], str(reason))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from otavia_ft.context import running_stack
 from otavia_ft.doors import Mailbox
-from otavia_ft.errors import ActorStopped, OtaviaError, StackError
+from otavia_ft.errors import ActorStopped, OtaviaError, StackError, fresh
 from otavia_ft.house.family import family_of
 from otavia_ft.message import Envelope
 from otavia_ft.stack.stack import AskStack, NoticeStack, Stack
@@ -84,7 +84,7 @@ class Stash:
         """Nobody will come back to them: dead letters, and errors for the askers."""
         for mailbox, item in self.take(everything=True):
             if mailbox == ASK:
-                item.asker.answer_error(item.message_id, reason)
+                item.asker.answer_error(item.message_id, fresh(reason))
                 item = item.message
             self._dead_letters.add(item, self._name, str(reason))
 

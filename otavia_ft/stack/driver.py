@@ -20,21 +20,33 @@ __all__ = ["CoroutineState", "checked_reply", "first_of", "gather", "sleep"]
 
 
 class gather:  # noqa: N801  # used like a function, as in asyncio
-    """Wait for all; gives the list of answers. The first failure is raised at once."""
+    """Wait for all; gives the list of answers. The first failure is raised at once.
 
-    __slots__ = ("_futures",)
+    `ready` is called for every answer that comes, so it looks at that one alone: at the newest in
+    the stack's chain of completed promises. To look at all of them would be quadratic.
+    """
+
+    __slots__ = ("_awaited", "_done", "_futures")
 
     def __init__(self, *futures: Promise[Any]) -> None:
         self._futures = _checked("gather", futures)
+        self._awaited = frozenset(map(id, futures))
+        self._done = 0  # so many of the futures, from the first one on, have come
 
     def ready(self) -> bool:
-        return all(f.is_done for f in self._futures) or any(f.is_failed for f in self._futures)
+        futures = self._futures
+        while self._done < len(futures) and futures[self._done].is_done:
+            self._done += 1
+        if self._done == len(futures):
+            return True
+        newest = _newest(futures[self._done])
+        return newest is not None and newest.is_failed and id(newest) in self._awaited
 
     def promises(self) -> tuple[Promise[Any], ...]:
         return self._futures
 
     def __await__(self) -> Generator[Self, None, list[Any]]:
-        if not self.ready():
+        if not (self.ready() or any(future.is_failed for future in self._futures)):
             yield self
         for future in self._futures:
             if future.is_failed:
@@ -45,24 +57,31 @@ class gather:  # noqa: N801  # used like a function, as in asyncio
 class first_of:  # noqa: N801  # as above
     """Wait for the first that comes; gives `(index, answer)`, or raises if that one failed."""
 
-    __slots__ = ("_futures",)
+    __slots__ = ("_awaited", "_futures")
 
     def __init__(self, *futures: Promise[Any]) -> None:
         self._futures = _checked("first_of", futures)
+        self._awaited = frozenset(map(id, futures))
         if not futures:
             raise ValueError("first_of() of nothing would wait for ever")
 
-    def ready(self) -> bool:
-        return any(f.is_done for f in self._futures)
+    def ready(self) -> bool:  # called for every answer, as gather's
+        newest = _newest(self._futures[0])
+        return newest is not None and id(newest) in self._awaited
 
     def promises(self) -> tuple[Promise[Any], ...]:
         return self._futures
 
     def __await__(self) -> Generator[Self, None, tuple[int, Any]]:
-        if not self.ready():
+        if not any(future.is_done for future in self._futures):
             yield self
         index = next(i for i, f in enumerate(self._futures) if f.is_done)
         return index, self._futures[index].get_now()
+
+
+def _newest(future: Promise[Any]) -> Promise[Any] | None:
+    """The promise that has come last to the stack that waits for this one."""
+    return None if future.stack is None else future.stack.completed_tail
 
 
 def _checked(name: str, futures: tuple[Any, ...]) -> tuple[Promise[Any], ...]:

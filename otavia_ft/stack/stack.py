@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from otavia_ft.doors import me
-from otavia_ft.errors import AskFailed, OtaviaError, StackError
+from otavia_ft.errors import AskFailed, OtaviaError, StackError, fresh
 from otavia_ft.lane import StackBase, twin
 from otavia_ft.message import Asker, Envelope
 from otavia_ft.stack.promise import Promise
@@ -109,7 +109,7 @@ class Stack(StackBase):
         return False
 
     def abandon(self, error: OtaviaError) -> None:
-        """The actor stops: answer whoever waits with `error` unless it was answered already."""
+        """The actor stops: answer whoever waits with a copy of `error` unless it is answered."""
 
     def unhandled(self) -> None:
         """The actor has no handler for this message: an asker is told so."""
@@ -301,7 +301,7 @@ class AskStack(Stack):
     def abandon(self, error: OtaviaError) -> None:
         if not self.done:
             self.done = True
-            self.asker.answer_error(self.ask_id, error)
+            self.asker.answer_error(self.ask_id, fresh(error))
 
     @property
     def message(self) -> Any:
@@ -343,7 +343,7 @@ class BatchAskStack(Stack):
         error = _as_error(cause, self.house)
         self._finish()
         for asker, ids in self._by_asker():
-            asker.answer_error(ids, error)
+            asker.answer_error(ids, fresh(error))
         return RETURN
 
     def _by_asker(self) -> Iterator[tuple[Asker, int | tuple[int, ...]]]:
@@ -368,7 +368,7 @@ class BatchAskStack(Stack):
         if not self.done:
             self.done = True
             for asker, ids in self._by_asker():
-                asker.answer_error(ids, error)
+                asker.answer_error(ids, fresh(error))
 
     @property
     def message(self) -> Any:

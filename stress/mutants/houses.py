@@ -182,7 +182,9 @@ MUTANTS = (
         "stop-forgets-asks",
         breaks="an ask that is buried is not answered",
         patches=_by(
-            "                item.asker.answer_error(item.message_id, reason)\n", "", LIFECYCLE
+            "                item.asker.answer_error(item.message_id, fresh(reason))\n",
+            "",
+            LIFECYCLE,
         ),
         workload="stop",
     ),

@@ -47,6 +47,28 @@ class Fail(Ask[int]):
     error: BaseException
 
 
+class Watched(MessageFuture[Any]):
+    """Counts how often somebody looks at one of its kind."""
+
+    looks = 0
+
+    @property
+    def is_done(self):
+        Watched.looks += 1
+        return super().is_done
+
+    @property
+    def is_failed(self):
+        Watched.looks += 1
+        return super().is_failed
+
+
+class Silent(StateActor):
+    @on(object)
+    async def never_answer(self, message):
+        await sleep(1000)
+
+
 class Player(StateActor):
     @on(Run, Tell)
     async def play(self, message):
@@ -250,8 +272,72 @@ class TestGather:
 
         assert system.ask_now(player, Run(script)) == [2, TimeoutReply]
 
+    @pytest.mark.parametrize("last", [1, -1], ids=["no failure", "the last one fails"])
+    def test_it_looks_at_each_answer_once_however_many_there_are(self, system, player, math, last):
+        """Looking at all of them for every answer would be quadratic."""
+        futures = [Watched() for _ in range(500)]
+        Watched.looks = 0
+
+        async def script(actor):
+            for n, future in enumerate(futures[:-1]):
+                math.ask(Double(n), future)
+            math.ask(Double(499) if last == 1 else Fail(KeyError("x")), futures[-1])
+            return await gather(*futures)
+
+        future = system.ask(player, Run(script))
+        system.run()
+        assert Watched.looks < 10 * len(futures)
+        if last == 1:
+            assert future.result(0) == [2 * n for n in range(500)]
+        else:
+            assert isinstance(future.exception(0).cause, AskFailed)
+
+    @pytest.mark.parametrize("failed", range(4))
+    def test_a_failure_ends_it_wherever_it_stands_and_whenever_it_came(
+        self, system, player, math, failed
+    ):
+        async def script(actor):
+            futures = [sleep(100) for _ in range(4)]
+            stray = math.ask(Fail(KeyError("stray")))
+            with pytest.raises(AskFailed):
+                await stray
+            futures[failed] = math.ask(Fail(ValueError("told")))
+            others = math.ask(Fail(KeyError("awaited by nobody")))
+            with pytest.raises(AskFailed, match="told"):
+                await gather(*futures)
+            with pytest.raises(AskFailed, match="told"):
+                await gather(*futures)
+            with pytest.raises(AskFailed, match="nobody"):
+                await others
+            return actor.system.clock.time
+
+        assert system.ask_now(player, Run(script)) == 0
+
+    def test_a_failure_that_nobody_awaits_does_not_end_it(self, system, player, math):
+        async def script(actor):
+            first, second = sleep(1), sleep(2)
+            math.ask(Fail(KeyError("awaited by nobody")))
+            return await gather(first, second)
+
+        assert system.ask_now(player, Run(script), within=3) == [TimeoutReply] * 2
+
 
 class TestFirstOf:
+    def test_it_does_not_look_at_all_of_them_for_a_stranger_that_comes(self, system, player, math):
+        futures = [Watched() for _ in range(500)]
+        Watched.looks = 0
+
+        async def script(actor):
+            for future in futures:
+                actor.silent.ask("?", future)
+            for n in range(500):
+                math.ask(Double(n))
+            return await first_of(*futures, sleep(1))
+
+        player.house.actor.silent = system.build_actor(Silent)
+        assert system.ask_now(player, Run(script), within=2) == (500, TimeoutReply)
+        assert Watched.looks < 10 * len(futures)
+
     def test_it_gives_the_index_and_answer_of_the_first(self, system, player):
         async def script(actor):
             return await first_of(sleep(3), sleep(1), sleep(2))

@@ -1,6 +1,8 @@
 """Asks from outside end exactly once: reply, error, timeout, cancellation, stop."""
 
+import gc
 import threading
+import weakref
 from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +14,14 @@ from otavia_ft import (
     Ask,
     AskFailed,
     AskTimeout,
+    OutsideActor,
+    StackError,
     StateActor,
     SystemStopped,
     on,
     sleep,
 )
+from otavia_ft.doors import me
 from otavia_ft.testkit import TestProbe
 
 
@@ -157,6 +162,77 @@ class TestEnds:
         future = here.ask(there.build_actor(Answers), Get())
         there.run()
         assert future.result(0) == "reply"
+
+
+class Plain(StateActor):
+    @on(int)
+    def echo(self, message):
+        return message
+
+
+class TestCallbacks:
+    """A callback of the future runs inside the turn that ends the ask, but is no handler."""
+
+    @pytest.mark.parametrize("actor", [Plain, Answers], ids=["plain", "async"])
+    @pytest.mark.parametrize("act", ["ask", "sleep", "stash"])
+    def test_one_that_asks_is_refused_and_no_other_ask_is_lost(self, system, probe, actor, act):
+        acts = {
+            "ask": lambda: probe.address.ask("?"),
+            "sleep": lambda: sleep(1),
+            "stash": lambda: address.house.actor.stash(),
+        }
+        refused = []
+
+        def callback(future):
+            try:
+                acts[act]()
+            except (OutsideActor, StackError) as error:
+                refused.append(error)
+
+        address = system.build_actor(actor)
+        messages = [1, 2, 3] if actor is Plain else [Get(), Get(), Get()]
+        futures = [system.ask(address, message) for message in messages]
+        for future in futures:
+            future.add_done_callback(callback)
+        system.run()
+        assert len(refused) == 3
+        assert [future.result(0) for future in futures] == (
+            messages if actor is Plain else ["reply"] * 3
+        )
+        assert system.manual.threads[0].context.stack is None
+        assert system.ask_now(system.build_actor(Plain), 4) == 4
+
+    def test_the_future_goes_with_its_last_holder(self, system):
+        """By reference counting: nothing of the ask holds it after its end."""
+        future = system.ask(system.build_actor(Plain), 1)
+        system.run()
+        gone = weakref.ref(future)
+        gc.disable()
+        try:
+            del future
+            assert gone() is None
+        finally:
+            gc.enable()
+
+    def test_one_may_send_notices(self, system, probe):
+        future = system.ask(system.build_actor(Plain), 1)
+        future.add_done_callback(lambda future: probe.address.notice(future.result()))
+        system.run()
+        probe.expect(1)
+
+    def test_every_ask_ends_on_real_threads_although_callbacks_ask(self, make_real_system):
+        system = make_real_system(workers=1)
+        asked, other = system.build_actor(Plain), system.build_actor(Plain)
+
+        def callback(future):
+            if me() is not None:  # on this thread if the answer came before the callback
+                with pytest.raises(OutsideActor):
+                    other.ask(1)
+
+        futures = [system.ask(asked, n) for n in range(200)]
+        for future in futures:
+            future.add_done_callback(callback)
+        assert [future.result(20) for future in futures] == list(range(200))
 
 
 class TestRealThreads:

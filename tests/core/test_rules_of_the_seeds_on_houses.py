@@ -130,12 +130,14 @@ class TestHouses:
         house = scripted.house
         scripted.notice(pill := PoisonPill())
         scripted.reply("reply", 1)
-        scripted.throw(error := AskTimeout("too late"), 2)
+        scripted.throw(AskTimeout("too late"), 2)
         house.ask(envelope := Envelope(house, 3, "ask"))
         scripted.notice("notice")
         scripted.inform(event := TimeoutEvent(4))
         kept = [house.take(box, None) for box in Mailbox]
-        assert kept == [pill, (1, "reply"), (2, error), envelope, "notice", event]
+        number, error = kept[2]
+        assert (number, repr(error)) == (2, "AskTimeout('too late')")
+        assert kept == [pill, (1, "reply"), kept[2], envelope, "notice", event]
         assert not house.mail(), "and in no second one"
 
 
