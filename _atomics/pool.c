@@ -186,6 +186,8 @@ static PyObject *SeatBase_give_rings(SeatBase *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!LL:give_rings", ready_queue_type, &queue, atomic_int_type,
                           &closed, &self->high_replies, &self->high_events))
         return NULL;
+    if (self->rings != NULL || self->closed != NULL)
+        return PyErr_Format(PyExc_RuntimeError, "this seat is furnished already");
     put_field(&self->closed, Py_NewRef(closed));
     put_field(&self->rings, Py_NewRef(queue));
     Py_RETURN_NONE;
@@ -196,6 +198,8 @@ static PyObject *SeatBase_give_desk(SeatBase *self, PyObject *const *args, Py_ss
 {
     if (n != 2 || !Py_IS_TYPE(args[0], desk_type))
         return PyErr_Format(PyExc_TypeError, "give_desk takes (desk, failed)");
+    if (self->desk != NULL)
+        return PyErr_Format(PyExc_RuntimeError, "this seat has its desk already");
     put_field(&self->failed, Py_NewRef(args[1]));
     put_field(&self->desk, Py_NewRef(args[0]));
     Py_RETURN_NONE;

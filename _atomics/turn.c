@@ -45,10 +45,19 @@ static int reply_with(StackBase *stack, PyObject *result)
 static int advance(HouseBase *house, StackBase *stack, CoroutineBase *state)
 {
     PyObject *item = NULL;
-    switch (PyIter_Send(state->coroutine, Py_None, &item)) {
+    if (!is_some(state->coroutine)) {
+        PyErr_SetString(PyExc_TypeError, "this CoroutineState has no coroutine");
+        return -1;
+    }
+    PyObject *coroutine = Py_NewRef(state->coroutine); /* the field is the handler's to reach */
+    PySendResult sent = PyIter_Send(coroutine, Py_None, &item);
+    Py_DECREF(coroutine);
+    switch (sent) {
     case PYGEN_RETURN: {
         int failed = 0;
-        if (replies(stack))
+        if (stack->done)
+            failed = call_and_drop(PyObject_CallOneArg(known.refuse_finish, (PyObject *)stack));
+        else if (replies(stack))
             failed = reply_with(stack, item);
         else
             stack->done = 1;
@@ -158,6 +167,10 @@ static inline PyObject *next_message(HouseBase *house, int box, int64_t *left)
 /* engine.receive_reply, for one reply to one ask. */
 static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
 {
+    if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) != 2) {
+        PyErr_Format(PyExc_TypeError, "a reply is a pair (ids, reply), not %.80R", item);
+        return -1;
+    }
     PyObject *ids = PyTuple_GET_ITEM(item, 0), *reply = PyTuple_GET_ITEM(item, 1);
     PromiseBase *promise = NULL;
     if (PyLong_CheckExact(ids) && table_of(house) != NULL)
@@ -194,6 +207,10 @@ static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
 static PyObject *handler_of(PyObject *handlers, PyObject *message)
 {
     PyObject *handler;
+    if (handlers == NULL) {
+        PyErr_SetString(PyExc_TypeError, "this plan has no handlers");
+        return NULL;
+    }
     if (PyDict_GetItemRef(handlers, (PyObject *)Py_TYPE(message), &handler) == 0)
         handler = PyObject_GetItem(handlers, (PyObject *)Py_TYPE(message));
     return handler;
@@ -208,7 +225,7 @@ static int run_bare(ContextBase *context, HouseBase *house, PyObject *actor, PyO
     PyObject *handler = handler_of(((PlanBase *)house->plan)->handlers, message);
     PyObject *result = NULL;
     int failed;
-    put_field(&context->message, item);
+    put_field(&context->message, Py_NewRef(item)); /* a turn inside the handler may change it */
     context->bare = asked ? BARE_ASK : BARE_NOTICE;
     if (handler != NULL) {
         PyObject *args[3] = {NULL, actor, message};
@@ -241,6 +258,7 @@ static int run_bare(ContextBase *context, HouseBase *house, PyObject *actor, PyO
     /* Handled. Code that runs from now on (the message's __del__, say) has no stack to ask on. */
     context->bare = NOT_BARE;
     Py_XDECREF(result);
+    Py_DECREF(item);
     return failed;
 }
 
@@ -262,10 +280,34 @@ static int run_with_stack(ContextBase *context, HouseBase *house, PyObject *item
     return failed;
 }
 
+/* Anybody can put anything into a mailbox: what is no envelope is refused, not followed. */
+static bool is_envelope(PyObject *item)
+{
+    EnvelopeBase *envelope = (EnvelopeBase *)item;
+    if (PyObject_TypeCheck(item, (PyTypeObject *)known.envelope) && envelope->asker != NULL
+        && envelope->message != NULL)
+        return true;
+    PyErr_Format(PyExc_TypeError, "an ask comes in an Envelope, not as %.80R", item);
+    return false;
+}
+
+/* The next ask or notice, to the end of its handler; its reference is taken over. */
+static int run_message(ContextBase *context, HouseBase *house, PyObject *actor, PyObject *item,
+                       bool asked)
+{
+    PlanBase *plan = (PlanBase *)house->plan;
+    if (asked && !is_envelope(item)) {
+        Py_DECREF(item);
+        return -1;
+    }
+    return (asked ? plan->short_asks : plan->short_notices)
+        ? run_bare(context, house, actor, item, asked)
+        : run_with_stack(context, house, item, asked);
+}
+
 /* House._dispatch for a pass with nothing but replies, asks and notices. */
 static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *left)
 {
-    PlanBase *plan = (PlanBase *)house->plan;
     PyObject *actor = Py_NewRef(house->actor); /* a handler may end its actor */
     PyObject *item;
     int failed = 0;
@@ -277,15 +319,12 @@ static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *
         }
     for (int box = BOX_ask; box <= BOX_notice && !failed; box++) {
         bool asked = box == BOX_ask;
-        bool bare = asked ? plan->short_asks : plan->short_notices;
         if (!(mail & (1 << box)))
             continue;
         while (!failed && !is_some(house->barrier)
                && (item = next_message(house, box, left)) != NULL)
-            failed = bare ? run_bare(context, house, actor, item, asked)
-                          : run_with_stack(context, house, item, asked);
-        if (bare)
-            Py_CLEAR(context->message);
+            failed = run_message(context, house, actor, item, asked);
+        Py_CLEAR(context->message);
     }
     Py_DECREF(actor);
     if (!failed && is_some(context->later) && Py_SIZE(context->later) > 0)
