@@ -184,9 +184,9 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             gaps.setdefault(("all peers", work.ours_only), []).append(work.title)
     return [
         *gil,
-        *(f"{name}: no figure for {', '.join(titles)}: {why}"
+        *(f"{name}: no figure for {'; '.join(titles)}: {why}"
           for (name, why), titles in gaps.items()),
-        *(f"{', '.join(titles)}: {why}" for why, titles in rounds.items()),
+        *(f"{'; '.join(titles)}: {why}" for why, titles in rounds.items()),
     ]  # fmt: skip
 
 

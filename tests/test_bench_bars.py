@@ -177,7 +177,7 @@ class TestGaps:
             "ring-across": {"asyncio": {"why": "one thread"}},
         }
         assert messages.remarks(results) == [
-            "asyncio: no figure for CPU map, all workers, thread ring, all workers: one thread"
+            "asyncio: no figure for CPU map, all workers; thread ring, all workers: one thread"
         ]
 
     def test_so_does_what_is_no_median_of_all_rounds(self):
