@@ -184,15 +184,8 @@ static inline void *otv_ring_steal_half(otv_ring *victim, otv_ring *thief, int64
     otv_ring *first = victim->index < thief->index ? victim : thief;
     otv_ring *second = first == victim ? thief : victim;
     void *item = NULL;
-    /* Never wait for the second with the first held: the wait may detach, and a thread that the
-     * interpreter's end does not let attach again would keep the first for ever. */
-    for (int round = 0;; round++) {
-        otv_ring_lock(first, me);
-        if (otv_spin_lock(&second->lock, me))
-            break;
-        otv_ring_unlock(first);
-        OTV_WAIT_FOR_LOCK(round);
-    }
+    otv_ring_lock(first, me);
+    otv_ring_lock(second, me);
     int64_t count = otv_ring_held(victim), own = otv_ring_held(thief);
     if (count > 0) {
         int64_t kept = (count + 1) / 2 - 1, room = thief->capacity - own;

@@ -436,20 +436,17 @@ static PyObject *run_state_actors(SeatBase *self, ContextBase *context, long lon
 {
     long long count = 0;
     HouseBase *house;
-    while ((house = queue_dequeue((HouseQueue *)self->business)) != NULL) {
+    otv_cell *stopping = cell_of(self->stopping);
+    while (!otv_load(stopping)
+           && (house = queue_dequeue((HouseQueue *)self->business)) != NULL) {
         int scheduled = house_try_schedule(&house->cell);
         int failed = scheduled > 0 ? run_turn(house, context) : scheduled;
         Py_DECREF(house);
         if (failed)
             return NULL;
         count++;
-        /* A look at the clock costs about as much as a short turn: one look for many turns. */
-        if (count % self->stride == 0) {
-            if (otv_load(cell_of(self->stopping)))
-                break;
-            if (deadline >= 0 && clock_ns() >= deadline)
-                break;
-        }
+        if (deadline >= 0 && count % self->stride == 0 && clock_ns() >= deadline)
+            break;
     }
     return PyLong_FromLongLong(count);
 }

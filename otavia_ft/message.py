@@ -140,7 +140,8 @@ class ChannelTimeoutEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class ResourceTimeoutEvent(Event):
-    """A timer of a thread's own resource (an object pool) went off; goes to the thread."""
+    """A timer of a thread's own resource (an object pool, a channel's buffers) went off; goes to
+    the thread, which calls `resource.handle_timeout(event)`."""
 
     register_id: int
     resource: Any

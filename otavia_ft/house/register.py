@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from otavia_ft.doors import AtomicInt
+
 if TYPE_CHECKING:
     from otavia_ft.house.house import House, Scheduler
 
@@ -38,6 +40,7 @@ class Register:
     def __init__(self) -> None:
         self._entries: dict[int, _Entry] = {}
         self._held: dict[int, House] = {}
+        self._closed = AtomicInt()
 
     def add(self, house: House, clean: Cleaner | None = None) -> None:
         """Remember a house. Its cleaner, if it has one, is given the first time."""
@@ -63,6 +66,20 @@ class Register:
     def release(self, house: House) -> None:
         """It may go away again."""
         self._held.pop(house.id, None)
+
+    def close(self) -> list[House]:
+        """From now on whoever looks is too late to start. Those who have started: all others.
+
+        Pairs with `lifecycle.start`, which enters a house first and looks at `closed` second: it
+        sees that we have closed, or we see the house. Both sides need a fence between the two,
+        which is what the read-modify-writes are for.
+        """
+        self._closed.get_and_set(1)
+        return self.houses()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.get_and_add(0) == 1
 
     def houses(self) -> list[House]:
         """Those that are still there."""

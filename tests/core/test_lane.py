@@ -1,7 +1,6 @@
 """The lanes: what the native one must refuse, and what neither may keep."""
 
 import gc
-from threading import Thread
 
 import pytest
 
@@ -12,7 +11,7 @@ from otavia_ft.message import Envelope
 from otavia_ft.stack.table import FutureDispatcher
 from otavia_ft.testkit import TestSystem
 
-LocalRing, native_steal_half = lane_face.get("LocalRing"), lane_face.get("steal_half")
+LocalRing = lane_face.get("LocalRing")
 native = pytest.mark.skipif(not NATIVE_LANE, reason="these checks stand between Python and C")
 
 
@@ -247,25 +246,6 @@ class TestWhatCFollows:
             outer.push(ring)
             ring = outer
         del ring, outer
-
-    def test_rings_that_share_an_index_do_not_deadlock(self):
-        """Their locks have no order; whoever waits for the second gives the first back."""
-        one, other = LocalRing(0, 64), LocalRing(0, 64)
-        rounds = []
-
-        def steal(victim, thief):
-            for _ in range(2_000):
-                victim.push(1)
-                while native_steal_half(victim, thief) is not None:
-                    pass
-                rounds.append(1)
-
-        threads = [Thread(target=steal, args=pair) for pair in ((one, other), (other, one)) * 2]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(rounds) == 8_000
 
 
 @pytest.mark.parametrize("dispatcher", ["pinned", "pool"])
