@@ -9,9 +9,9 @@ Only the runner of the actor touches it.
 
 A promise holds its stack, the stack its house, and the house this table, so all of them could be
 garbage of the cyclic kind: an actor that waits for an answer from one whose address nobody else
-has. The collector must not find them: a handler that waits keeps its actor. So a table with promises
-in it enters itself into the register's `waiting`. (The native lane's is no object of the collector's
-at all, which costs nothing and has the same effect.)
+has. The collector must not find them: a handler that waits keeps its actor. So a table with
+promises in it enters itself into the register's `waiting`. (The native lane's is no object of the
+collector's at all, which costs nothing and has the same effect.)
 """
 
 from __future__ import annotations
