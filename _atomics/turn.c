@@ -179,8 +179,10 @@ static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
         return call_and_drop(PyObject_CallFunctionObjArgs(
             known.receive_reply, context, house, ids, reply, NULL));
     int failed = 0;
-    if (is_some(promise->timer))
+    if (is_some(promise->timer)) {
         failed = call_and_drop(call_method(promise->timer, "cancel", NULL));
+        put_field(&promise->timer, Py_NewRef(Py_None));
+    }
     put_field(&promise->outcome, Py_NewRef(known.success));
     put_field(&promise->value, Py_NewRef(reply));
     StackBase *stack = (StackBase *)promise->stack;

@@ -56,7 +56,7 @@ def _nothing(_: Any) -> None:
 class TimerTask:
     """One registered timer; the handle to cancel or move it."""
 
-    __slots__ = ("_wheel", "action", "argument", "bucket", "due", "id", "period")
+    __slots__ = ("__weakref__", "_wheel", "action", "argument", "bucket", "due", "id", "period")
 
     def __init__(
         self, wheel: Timer, number: int, action: Callable[[Any], Any], argument: Any

@@ -178,6 +178,7 @@ class House(HouseBase):
             box = self.drain(EXCEPTION, left)
             for ids, error in box:
                 engine.receive_error(context, self, ids, error)
+            error = None  # see there
             left = box.left
         if mail & ASK_BIT and self.barrier is None:
             if self.plan.short_asks:
@@ -334,8 +335,9 @@ class House(HouseBase):
         promise.aid = aid
         stack.add_uncompleted(promise)
         if self.promises is NOBODY:
-            self.promises = FutureDispatcher()
-            self.scheduler.system.register.add(self)
+            register = self.scheduler.system.register
+            self.promises = FutureDispatcher(register.waiting)
+            register.add(self)
         self.promises.push(promise)
         return aid
 

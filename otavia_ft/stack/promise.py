@@ -86,10 +86,13 @@ class Promise[R](PromiseBase):
     @twin(PromiseBase)
     def get_now(self) -> R:
         """The answer. Raises the error if it failed, and StackError if there is none yet."""
-        if self.outcome is not SUCCESS:
-            no_answer(self)
-        answer: R = self.value
-        return answer
+        try:
+            if self.outcome is not SUCCESS:
+                no_answer(self)
+            answer: R = self.value
+            return answer
+        finally:
+            del self  # or the error's traceback would lead back to the error: see receive_error
 
     def ready(self) -> bool:
         """Whether an `await` on it may go on (see driver.py)."""
@@ -100,9 +103,12 @@ class Promise[R](PromiseBase):
 
     @twin(PromiseBase)
     def __await__(self) -> Generator[Self, None, R]:
-        if self.outcome is PENDING:
-            yield self
-        return self.get_now()
+        try:
+            if self.outcome is PENDING:
+                yield self
+            return self.get_now()
+        finally:
+            del self  # as above
 
     def __repr__(self) -> str:
         shown = "" if self.outcome is PENDING else f" {self.value!r}"
@@ -112,7 +118,10 @@ class Promise[R](PromiseBase):
 def no_answer(promise: Promise[Any]) -> NoReturn:
     """Say why `get_now` has nothing to give."""
     if promise.outcome is FAILURE:
-        raise promise.value
+        try:
+            raise promise.value
+        finally:
+            del promise  # as in get_now
     raise StackError(
         "get_now() on a future that is still pending: suspend the stack on a state that holds "
         "it and read it when the stack is resumed, or await it"
