@@ -299,11 +299,16 @@ class _ActorTimer(TimerTask):
         task = self._task()
         return task is not None and task.cancel()
 
+    def end(self) -> None:
+        task = self._task()
+        if task is not None:
+            task.end()
+
     def update(self, seconds: float) -> None:
         task, house = self._task(), self._house()
         if task is not None:
             task.update(seconds)
-        elif house is not None:
+        elif house is not None and house.stop_reason is None:
             timer = house.scheduler.system.timer
             task = timer.after(seconds, house.inform, self.argument, None, self.id)
             self._task = weakref.ref(task)
