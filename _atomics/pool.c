@@ -35,6 +35,7 @@ static int yield_turn(HouseBase *house, ContextBase *context)
  * try_ready decides, and a sender that wins it has pushed the house. 1: it is ours again. */
 static int finish_or_reclaim(HouseBase *house, long mask)
 {
+    OTV_LINGER(); /* mail that comes now is for the look below */
     if (house_run_to_waiting(&house->cell) < 0)
         return -1;
     if (!has_mail(house, mask))

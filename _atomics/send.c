@@ -76,6 +76,7 @@ static int seat_wake_owner(SeatBase *seat)
 /* HouseManager.ready: queue the house, call a thief if there is much, wake the owner. */
 static int seat_ready(SeatBase *seat, HouseBase *house)
 {
+    OTV_LINGER(); /* READY and in no queue: whoever closes meanwhile does not find it */
     if (seat->rings != NULL)
         return pool_submit(seat, (PyObject *)house);
     if (seat->business == NULL || ((PlanBase *)house->plan)->channels)

@@ -408,6 +408,7 @@ static int complete(HouseBase *house)
         return house_run_to_ready(&house->cell) < 0 ? -1 : seat_ready(seat, house);
     }
     atomic_store_explicit(&house->high_priority, high, memory_order_relaxed);
+    OTV_LINGER(); /* mail that comes now is for the second look */
     if (house_run_to_waiting(&house->cell) < 0)
         return -1;
     if (has_mail(house, mask))

@@ -239,7 +239,7 @@ MUTANTS = (
                 "for (int box = BOX_notice; box >= BOX_ask && !failed; box--) {",
             ),
         ),
-        workload="stop",
+        workload="shutdown",
     ),
     Mutant(
         "c-queue-before-ready",

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #define OTV_STEP() otv_stall()
+#define OTV_LINGER() otv_stall_often(8)
 #define OTV_SEE(what, ...) otv_see_##what(__VA_ARGS__)
 
 /* ---- stalls --------------------------------------------------------------------------------- */
@@ -54,11 +55,16 @@ static __attribute__((noinline)) void otv_linger(void)
 }
 
 /* No atomic but a relaxed load: a fence at every step would hide what is looked for. */
-static inline void otv_stall(void)
+static inline void otv_stall_often(uint32_t often)
 {
-    uint32_t permille = atomic_load_explicit(&otv_permille, memory_order_relaxed);
+    uint32_t permille = often * atomic_load_explicit(&otv_permille, memory_order_relaxed);
     if (permille != 0 && otv_toss() % 1000 < permille)
         otv_linger();
+}
+
+static inline void otv_stall(void)
+{
+    otv_stall_often(1);
 }
 
 /* ---- the first rule that was broken ------------------------------------------------------------ */

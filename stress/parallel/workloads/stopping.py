@@ -88,7 +88,7 @@ class Stop(Workload):
             return self.actors[-1]
 
         self.addresses = [system.build_actor(made) for _ in range(self.rng.choice((1, 3, 8)))]
-        self.each, self.senders = self.burst(60), self.rng.choice((1, 2, 3))
+        self.each, self.senders = self.burst(60, backlog=True), self.rng.choice((1, 2, 3))
         self.stoppers = self.rng.choice((1, 1, 2))
         self.asks = Answers()
         self.sent = self.each * self.senders * len(self.addresses)
@@ -148,7 +148,7 @@ class Shutdown(Workload):
         self.dead: list[tuple[int, int]] = []
         system.dead_letters.subscribe(self.died)
         self.addresses = [system.build_actor(self.made) for _ in range(self.rng.choice((1, 2, 4)))]
-        self.each, self.senders = self.burst(150), self.rng.choice((1, 2, 3))
+        self.each, self.senders = self.burst(150, backlog=True), self.rng.choice((1, 2, 3))
         self.limit = self.rng.choice((0.0, 0.001, 0.5))
         self.asks = Answers()
         self.sent = self.each * self.senders
