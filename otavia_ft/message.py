@@ -140,7 +140,8 @@ class ChannelTimeoutEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class ResourceTimeoutEvent(Event):
-    """A timer of a thread's own resource (an object pool) went off; goes to the thread."""
+    """A timer of a thread's own resource went off. The runtime's own pools need none: each thread
+    looks after them between its turns."""
 
     register_id: int
     resource: Any

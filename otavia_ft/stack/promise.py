@@ -6,6 +6,10 @@ the runtime completes it as the promise, and the actor's `FutureDispatcher` chai
 
 A promise is linked into exactly one chain of exactly one stack (`prev`, `next`). Only the runner of
 the stack's actor ever touches it, so nothing here is atomic.
+
+The traceback of an error holds the frames it has gone through, and their variables. A function that
+raises the error of a promise therefore drops the promise from its own, or the two would hold each
+other until the garbage collector finds them.
 """
 
 from __future__ import annotations
@@ -87,7 +91,10 @@ class Promise[R](PromiseBase):
     def get_now(self) -> R:
         """The answer. Raises the error if it failed, and StackError if there is none yet."""
         if self.outcome is not SUCCESS:
-            no_answer(self)
+            try:
+                no_answer(self)
+            finally:
+                del self
         answer: R = self.value
         return answer
 
@@ -102,7 +109,10 @@ class Promise[R](PromiseBase):
     def __await__(self) -> Generator[Self, None, R]:
         if self.outcome is PENDING:
             yield self
-        return self.get_now()
+        try:
+            return self.get_now()
+        finally:
+            del self
 
     def __repr__(self) -> str:
         shown = "" if self.outcome is PENDING else f" {self.value!r}"
@@ -112,7 +122,10 @@ class Promise[R](PromiseBase):
 def no_answer(promise: Promise[Any]) -> NoReturn:
     """Say why `get_now` has nothing to give."""
     if promise.outcome is FAILURE:
-        raise promise.value
+        try:
+            raise promise.value
+        finally:
+            del promise
     raise StackError(
         "get_now() on a future that is still pending: suspend the stack on a state that holds "
         "it and read it when the stack is resumed, or await it"
