@@ -258,10 +258,20 @@ static PyObject *Dispatcher_push(Dispatcher *self, PyObject *promise)
     Py_RETURN_NONE;
 }
 
+/* The number of an ask. No ask has one that is too long for C: then it is 0, which none has. */
+static int number_of(PyObject *number, long long *aid)
+{
+    int overflow;
+    *aid = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow)
+        *aid = 0;
+    return *aid == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
 static PyObject *Dispatcher_pop(Dispatcher *self, PyObject *number)
 {
-    long long aid = PyLong_AsLongLong(number);
-    if (aid == -1 && PyErr_Occurred())
+    long long aid;
+    if (number_of(number, &aid) < 0)
         return NULL;
     PromiseBase *found = table_pop(self, aid);
     return found != NULL ? (PyObject *)found : Py_NewRef(Py_None);
@@ -289,8 +299,8 @@ static PyObject *Dispatcher_iter(Dispatcher *self)
 
 static int Dispatcher_contains(Dispatcher *self, PyObject *number)
 {
-    long long aid = PyLong_AsLongLong(number);
-    if (aid == -1 && PyErr_Occurred())
+    long long aid;
+    if (number_of(number, &aid) < 0)
         return -1;
     for (PromiseBase *p = self->chains[aid & self->mask]; p != NULL; p = (PromiseBase *)p->hash_next)
         if (p->aid == aid)

@@ -20,6 +20,11 @@ static int fail_stack(ContextBase *context, HouseBase *house, StackBase *stack)
 static int finish(ContextBase *context, HouseBase *house, StackBase *stack)
 {
     stack_drop_completed(stack);
+    if (stack->state != known.start && !is_some(context->recycle)) { /* as engine._forget_state */
+        if (PyObject_TypeCheck(stack->state, coroutine_base_type))
+            Py_CLEAR(((CoroutineBase *)stack->state)->awaited);
+        put_field(&stack->state, Py_NewRef(known.start));
+    }
     if (!is_some(stack->uncompleted_head) && house->barrier != (PyObject *)stack
         && !is_some(context->recycle))
         return 0;
@@ -117,7 +122,7 @@ static int run_stack(ContextBase *context, HouseBase *house, StackBase *stack)
         } else if (result == known.finish && stack->done) {
             failed = 0;
         } else if (result == known.suspend && is_some(stack->next_state)
-                   && is_some(stack->uncompleted_head)) {
+                   && is_some(stack->uncompleted_head) && !stack->done) {
             if (stack->state != stack->next_state)
                 stack_drop_completed(stack);
             put_field(&stack->state, stack->next_state);
@@ -173,8 +178,12 @@ static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
     }
     PyObject *ids = PyTuple_GET_ITEM(item, 0), *reply = PyTuple_GET_ITEM(item, 1);
     PromiseBase *promise = NULL;
-    if (PyLong_CheckExact(ids) && table_of(house) != NULL)
-        promise = table_pop(table_of(house), PyLong_AsLongLong(ids));
+    long long aid;
+    if (PyLong_CheckExact(ids) && table_of(house) != NULL) {
+        if (number_of(ids, &aid) < 0)
+            return -1;
+        promise = table_pop(table_of(house), aid);
+    }
     if (promise == NULL) /* several at once, or nobody waits any more */
         return call_and_drop(PyObject_CallFunctionObjArgs(
             known.receive_reply, context, house, ids, reply, NULL));
@@ -329,8 +338,6 @@ static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *
         Py_CLEAR(context->message);
     }
     Py_DECREF(actor);
-    if (!failed && is_some(context->later) && Py_SIZE(context->later) > 0)
-        failed = call_and_drop(call_method(house, "_run_later", context));
     return failed;
 }
 
@@ -377,6 +384,8 @@ static int64_t house_work(HouseBase *house, ContextBase *context, int64_t left)
             failed = dispatch(context, house, mail, &left);
         else
             failed = dispatch_in_python(context, house, mail, &left);
+        if (!failed && is_some(context->later) && Py_SIZE(context->later) > 0)
+            failed = call_and_drop(call_method(house, "_run_later", context));
     }
     if (failed) { /* the engine catches all; this is the net */
         PyObject *error = PyErr_GetRaisedException();

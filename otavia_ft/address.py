@@ -7,7 +7,7 @@ is gone and no message or timer is on its way, the actor is gone too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from otavia_ft.context import Context, running_stack
 from otavia_ft.doors import AtomicInt, me
@@ -100,6 +100,16 @@ class Address:
         house.ask(context.new_envelope(asker, number, message))
         return future
 
+    def __copy__(self) -> Self:
+        """The same: an address is a name, and a copied message names the same actor."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled: an address leads nowhere in another process")
+
     def stop(self) -> None:
         """Stop the actor after the message in hand; what is queued becomes dead letters."""
         self.notice(PoisonPill())
@@ -112,6 +122,8 @@ class Address:
 def _checked_id(ask_id: Any) -> int:
     if isinstance(ask_id, bool) or not isinstance(ask_id, int):
         raise TypeError(f"the number of an ask is an int, not {ask_id!r}")
+    if not 0 < ask_id < 1 << 63:
+        raise ValueError(f"no ask has the number {ask_id!r}: take the one that came with it")
     return ask_id
 
 

@@ -30,14 +30,15 @@ class DeadLetters:
     def __init__(self, keep: int = 100) -> None:
         self._latest: deque[DeadLetter] = deque(maxlen=keep)
         self._total = AtomicInt()
-        self._listeners: tuple[Callable[[DeadLetter], Any], ...] = ()
+        # Any thread appends, and any thread takes a copy: either is one step under the list's lock.
+        self._listeners: list[Callable[[DeadLetter], Any]] = []
 
     def add(self, message: Any, receiver: str, reason: str) -> None:
         letter = DeadLetter(message, receiver, reason)
         self._total.get_and_add(1)
         self._latest.append(letter)
         _log.debug("dead letter for %s: %r (%s)", receiver, message, reason)
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):
             try:
                 listener(letter)
             except BaseException:  # a listener never kills an actor
@@ -45,7 +46,7 @@ class DeadLetters:
 
     def subscribe(self, listener: Callable[[DeadLetter], Any]) -> None:
         """Call `listener(letter)` for every dead letter, on the thread where it happens."""
-        self._listeners = (*self._listeners, listener)
+        self._listeners.append(listener)
 
     @property
     def total(self) -> int:

@@ -16,6 +16,7 @@ from otavia_ft.message import Envelope
 
 if TYPE_CHECKING:
     from otavia_ft.address import ActorAddress
+    from otavia_ft.deadletters import DeadLetters
     from otavia_ft.house.house import House
     from otavia_ft.timer import Timer, TimerTask
 
@@ -27,8 +28,9 @@ _log = logging.getLogger("otavia_ft.outside")
 class OutsideAsks:
     """The book of all asks from outside that are still open."""
 
-    def __init__(self, timer: Timer) -> None:
+    def __init__(self, timer: Timer, dead_letters: DeadLetters) -> None:
         self._timer = timer
+        self._dead_letters = dead_letters
         self._open: dict[int, OutsideAsk] = {}
         self._numbers = AtomicInt()
         self._closed = AtomicInt()
@@ -50,6 +52,11 @@ class OutsideAsks:
 
     def take(self, number: int) -> OutsideAsk | None:
         return self._open.pop(number, None)
+
+    def bury(self, answer: Any) -> None:
+        """An answer to an ask that has ended before: by its timeout, say."""
+        reason = "nobody waits for this reply any more"
+        self._dead_letters.add(answer, "an ask from outside", reason)
 
     def close(self, error: OtaviaError) -> None:
         """Answer all that are open, and from now on every new one, with an error."""
@@ -73,10 +80,12 @@ class OutsideAsk:
         self.timer: TimerTask | None = None
 
     def answer(self, ids: int | tuple[int, ...], reply: Any) -> None:
-        self.end(reply)
+        if not self.end(reply):
+            self._book.bury(reply)
 
     def answer_error(self, ids: int | tuple[int, ...], error: OtaviaError) -> None:
-        self.end(error=error)
+        if not self.end(error=error):
+            self._book.bury(error)
 
     def asker_address(self) -> ActorAddress | None:
         return None
@@ -88,9 +97,10 @@ class OutsideAsk:
         if future.cancelled():
             self.end()
 
-    def end(self, reply: Any = None, error: OtaviaError | None = None) -> None:
+    def end(self, reply: Any = None, error: OtaviaError | None = None) -> bool:
+        """False: it has ended before."""
         if self._book.take(self._number) is None:
-            return  # ended before
+            return False
         if self.timer is not None:
             self.timer.cancel()
         future, self._future = self._future, None  # it holds us through its callback
@@ -104,3 +114,4 @@ class OutsideAsk:
             pass  # cancelled by its holder at this very moment: that is an end too
         except BaseException:  # a callback of the future's holder; it has ended
             _log.exception("a callback of an ask's future failed")
+        return True

@@ -87,7 +87,7 @@ class ActorSystem:
         self.dead_letters = DeadLetters()
         self.register = Register()
         self.timer = Timer(self.config.timer_tick_ms / 1000, clock)
-        self.outside = OutsideAsks(self.timer)
+        self.outside = OutsideAsks(self.timer, self.dead_letters)
         self._timer_thread: TimerThread | None = None
         self._ids = AtomicInt()
         self._shutdown = Shutdown(self)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from otavia_ft.actor.plan import Plan
 from otavia_ft.address import ActorAddress
 from otavia_ft.context import running_context, running_house
-from otavia_ft.errors import StackError
+from otavia_ft.errors import OutsideActor, StackError
 from otavia_ft.house import deathwatch, family, stash
 from otavia_ft.house.lifecycle import ExceptionStrategy
 from otavia_ft.house.supervisor import Supervisor
@@ -154,22 +154,22 @@ class AbstractActor:
     @property
     def address(self) -> ActorAddress:
         """This actor's address."""
-        return ActorAddress(running_house("self.address"))
+        return ActorAddress(_house_of(self, "self.address"))
 
     @property
     def system(self) -> ActorSystem:
         """The system that this actor lives in."""
-        return running_house("self.system").scheduler.system
+        return _house_of(self, "self.system").scheduler.system
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger whose records name this actor (`record.actor`)."""
-        house = running_house("self.logger")
+        house = _house_of(self, "self.logger")
         return _ActorLogger(logging.getLogger("otavia_ft.actor"), {"actor": house.name})
 
     def stop(self) -> None:
         """Stop this actor after the message in hand."""
-        running_house("self.stop()").control(PoisonPill())
+        _house_of(self, "self.stop()").control(PoisonPill())
 
     # ---- relatives, watches and the stash: see docs/supervision
 
@@ -181,46 +181,47 @@ class AbstractActor:
         This actor keeps it alive, stops it before it stops itself, and its `supervisor` decides
         when the child fails.
         """
-        house = running_house("self.build_child()")
+        house = _house_of(self, "self.build_child()")
         return ActorAddress(family.build_child(house, factory, args, kwargs))
 
     @property
     def children(self) -> tuple[ActorAddress, ...]:
         """The children that have not ended, oldest first."""
-        known = running_house("self.children").family
+        known = _house_of(self, "self.children").family
         records = () if known is None else known.children.values()
         return tuple(ActorAddress(record.house) for record in records)
 
     @property
     def parent(self) -> ActorAddress | None:
         """The actor that has built this one; None if the system has."""
-        known = running_house("self.parent").family
+        known = _house_of(self, "self.parent").family
         house = None if known is None or known.parent is None else known.parent()
         return None if house is None else ActorAddress(house)
 
     def watch(self, address: ActorAddress) -> None:
         """Get a `Terminated` notice, once, when that actor has ended, or if it has already."""
-        deathwatch.watch(running_house("self.watch()"), _one_house(address))
+        deathwatch.watch(_house_of(self, "self.watch()"), _one_house(address))
 
     def unwatch(self, address: ActorAddress) -> None:
         """Watch no longer."""
-        deathwatch.unwatch(running_house("self.unwatch()"), _one_house(address))
+        deathwatch.unwatch(_house_of(self, "self.unwatch()"), _one_house(address))
 
     def stash(self) -> None:
         """Put the message in hand aside; what its handler returns no longer answers an ask."""
+        _house_of(self, "self.stash()")
         stash.stash()
 
     def unstash(self) -> int:
         """Put the oldest stashed message back, before all that wait; returns how many that is."""
-        return stash.unstash(running_house("self.unstash()"), everything=False)
+        return stash.unstash(_house_of(self, "self.unstash()"), everything=False)
 
     def unstash_all(self) -> int:
         """Put all stashed messages back, in their order, before all that wait."""
-        return stash.unstash(running_house("self.unstash_all()"), everything=True)
+        return stash.unstash(_house_of(self, "self.unstash_all()"), everything=True)
 
     def notice_self_first(self, message: Any) -> None:
         """Send oneself a notice that is handled before all others that wait."""
-        house = running_house("notice_self_first()")
+        house = _house_of(self, "notice_self_first()")
         if isinstance(message, SystemMessage):
             raise TypeError(
                 f"{house.name}: {message!r} is a system message, which is no notice to oneself; it "
@@ -232,11 +233,12 @@ class AbstractActor:
         """Run a function on this thread at the end of the pass, after the channel futures."""
         if not callable(task):
             raise TypeError(f"later() takes a function to call, not {task!r}")
+        _house_of(self, "self.later()")
         running_context("self.later()").later.append(task)
 
     def after(self, seconds: float, attach: Any = None, *, every: float | None = None) -> TimerTask:
         """Have `handle_actor_timeout` called in a while, and then every so often if asked to."""
-        return timer_of(running_house("self.after()"), seconds, attach, every)
+        return timer_of(_house_of(self, "self.after()"), seconds, attach, every)
 
 
 class _ActorLogger(logging.LoggerAdapter[logging.Logger]):
@@ -246,6 +248,17 @@ class _ActorLogger(logging.LoggerAdapter[logging.Logger]):
         assert self.extra is not None
         kwargs["extra"] = {**self.extra, **(kwargs.get("extra") or {})}
         return f"{self.extra['actor']}: {msg}", kwargs
+
+
+def _house_of(actor: AbstractActor, what: str) -> House:
+    """The house that runs on this thread, which has to be this actor's own."""
+    house = running_house(what)
+    if house.actor is not actor:
+        raise OutsideActor(
+            f"{what} of a {type(actor).__name__} works only while that actor runs, and here runs "
+            f"{house.name}: use its address from another actor, and after_mount, not __init__"
+        )
+    return house
 
 
 def _go_on(stack: Stack) -> StackYield:

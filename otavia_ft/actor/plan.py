@@ -75,12 +75,14 @@ class Plan(PlanBase):
         if base is not None and not special:
             self.short_asks = cls.resume_ask is base.resume_ask
             self.short_notices = cls.resume_notice is base.resume_notice
-        for name in ("resume_notice", "resume_ask", "resume_batch_notice", "resume_batch_ask"):
-            if inspect.iscoroutinefunction(getattr(cls, name, None)):
-                raise TypeError(
-                    f"{cls.__name__}.{name} cannot be async: it is the hand-written form. "
-                    "Write `@on(Type) async def ...` instead"
+        for name in _BY_HAND + _HOOKS:
+            if _waits(getattr(cls, name, None)):
+                instead = (
+                    "it is the hand-written form. Write `@on(Type) async def ...` instead"
+                    if name in _BY_HAND
+                    else "nothing could wait in it. Send yourself a notice, and wait in its handler"
                 )
+                raise TypeError(f"{cls.__name__}.{name} cannot be async or a generator: {instead}")
 
         strategy = cls.notice_exception_strategy
         if not isinstance(strategy, (ExceptionStrategy, property)):
@@ -88,6 +90,38 @@ class Plan(PlanBase):
                 f"{cls.__name__}.notice_exception_strategy is {strategy!r}: it must be one of "
                 f"{', '.join(str(known) for known in ExceptionStrategy)}"
             )
+
+
+_BY_HAND = (
+    "resume_notice",
+    "resume_ask",
+    "resume_batch_notice",
+    "resume_batch_ask",
+    "resume_channel",
+)
+_HOOKS = (
+    "pre_start",
+    "after_mount",
+    "before_restart",
+    "restart",
+    "after_restart",
+    "post_stop",
+    "handle_actor_timeout",
+    "receive_event",
+    "is_barrier_call",
+    "batch_ask_filter",
+    "batch_notice_filter",
+    "cleaner",
+)
+
+
+def _waits(function: Any) -> bool:
+    """Whether a call of it runs nothing yet: a coroutine, or a generator of either kind."""
+    return inspect.iscoroutinefunction(function) or _yields(function)
+
+
+def _yields(function: Any) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
 class Handlers(dict[type, Callable[..., Any]]):
@@ -109,7 +143,8 @@ def _collect(cls: type) -> dict[type, Callable[..., Any]]:
     for klass in reversed(cls.__mro__):
         seen: dict[type, str] = {}
         for name, member in vars(klass).items():
-            kinds = getattr(member, _MARK, ())
+            # Static, because a member may be an object that has every attribute or raises anything.
+            kinds = inspect.getattr_static(member, _MARK, ())
             if kinds:  # with a mark of its own it no longer handles what the one it overrides did
                 routes = {kind: known for kind, known in routes.items() if known != name}
             for kind in kinds:
@@ -120,4 +155,10 @@ def _collect(cls: type) -> dict[type, Callable[..., Any]]:
                 seen[kind] = name
                 routes[kind] = name
     # A method that overrides a marked one without a mark of its own takes its place.
+    for name in routes.values():
+        if _yields(getattr(cls, name)):
+            raise TypeError(
+                f"{cls.__name__}.{name} cannot be a generator: nobody would run it. A handler "
+                "returns its reply, or waits with `await`"
+            )
     return {kind: getattr(cls, name) for kind, name in routes.items()}

@@ -3,6 +3,9 @@
 All functions run on the thread that holds the house RUNNING. None of them lets an exception out:
 whatever a handler raises, `SystemExit` included, ends at `fail_stack`, which answers the asker or
 lets the actor's strategy decide.
+
+An error that a handler has seen holds, by its traceback, the frames that have called the handler.
+So these drop the promise and the error when they are done with them: see promise.py.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from otavia_ft.errors import AskTimeout, OtaviaError, StackError, fresh
 from otavia_ft.message import AskTimeoutEvent, TimeoutReply
 from otavia_ft.stack.driver import CoroutineState
 from otavia_ft.stack.promise import MessagePromise, Promise
-from otavia_ft.stack.stack import RETURN, SUSPEND, Stack
+from otavia_ft.stack.stack import RETURN, START, SUSPEND, Stack
 
 if TYPE_CHECKING:
     from otavia_ft.house.house import House
@@ -56,6 +59,11 @@ def switch_state(house: House, stack: Stack, result: Any) -> None:
             f"{house.name}: the handler of {type(stack.message).__name__} returned {result!r}; it "
             "must return stack.return_(...), stack.throw(...) or stack.suspend(state)"
         )
+    if stack.done:
+        raise StackError(
+            f"{house.name}: the handler of {type(stack.message).__name__} finished its stack and "
+            "then suspended it: return what the first of the two gives"
+        )
     if stack.state is not state:
         stack.set_state(state)
     if stack.uncompleted_head is None:
@@ -68,12 +76,23 @@ def switch_state(house: House, stack: Stack, result: Any) -> None:
 def finished(context: Context, house: House, stack: Stack) -> None:
     """A stack's end, good or bad: let go of what it waited for, lower its own barrier."""
     stack.drop_completed()
+    _forget_state(context, stack)
     if stack.uncompleted_head is not None:
         _let_go(house, stack)
     if house.barrier is stack:
         house.barrier = None
     if context.recycle is not None:
         context.recycle(stack)
+
+
+def _forget_state(context: Context, stack: Stack) -> None:
+    """A state leads to the future that was awaited, thus to its error, thus by the traceback to the
+    frames that the error went through, and these know the stack: a ring for the collector."""
+    state = stack.state
+    if isinstance(state, CoroutineState):
+        state.awaited = None
+    if context.recycle is None:  # which takes the state from the stack, and needs it there
+        stack.state = START
 
 
 def _let_go(house: House, stack: Stack) -> None:

@@ -13,7 +13,6 @@ does not pass is handled alone, after the batch before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.context import Context
@@ -34,9 +33,6 @@ def dispatch(context: Context, house: House, mailbox: int, left: int) -> int:
     """Drain one of the two mailboxes with barriers and batches; returns the budget left."""
     actor: Any = house.actor
     asks = mailbox == ASK
-    passes: Callable[[Any], bool] | None = None
-    if actor.batchable:
-        passes = actor.batch_ask_filter if asks else actor.batch_notice_filter
     limit = house.scheduler.system.config.batch_limit
     batch: list[Any] = []
     box = house.drain(mailbox, left)
@@ -44,12 +40,14 @@ def dispatch(context: Context, house: House, mailbox: int, left: int) -> int:
         message = item.message if asks else item
         stack = _single(context, house, asks, item)
         try:
-            batched = passes is not None and passes(message)
+            batched = actor.batchable and (
+                actor.batch_ask_filter(message) if asks else actor.batch_notice_filter(message)
+            )
             if not batched and actor.is_barrier_call(message):
                 barrier = stack
             else:
                 barrier = None
-        except BaseException as error:  # filter and predicate are user code
+        except BaseException as error:  # filter and predicate are user code, properties perhaps
             _flush(context, house, asks, batch)
             engine.fail_stack(context, house, stack, error)
             continue

@@ -154,6 +154,8 @@ class House(HouseBase):
                     left = self._dispatch_channel_futures(context, left)
                 else:
                     break
+                if context.later:
+                    self._run_later(context)
         except BaseException as error:  # the engine catches all; this is the net
             self.log_failure("could not finish its turn", error)
             left = 0  # whatever it is, others come first
@@ -178,7 +180,7 @@ class House(HouseBase):
             box = self.drain(EXCEPTION, left)
             for ids, error in box:
                 engine.receive_error(context, self, ids, error)
-            error = None  # see there
+                del error  # see engine.py
             left = box.left
         if mail & ASK_BIT and self.barrier is None:
             if self.plan.short_asks:
@@ -197,8 +199,6 @@ class House(HouseBase):
             left = box.left
         if self.channel_futures:
             left = self._dispatch_channel_futures(context, left)
-        if context.later:
-            self._run_later(context)
         return left
 
     def _run_later(self, context: Context) -> None:

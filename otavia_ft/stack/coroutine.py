@@ -70,15 +70,15 @@ class CoroutineState(CoroutineBase, StackState):
 
     def cancel(self) -> None:
         """End the coroutine where it stands; its `finally` blocks run, awaiting in them fails."""
-        error: BaseException = AskCancelled("the actor stops while this handler is waiting")
+        why = "the actor stops while this handler is waiting"
         for _ in range(100):  # a coroutine that swallows every cancellation is closed by force
             try:
-                self.coroutine.throw(error)
+                self.coroutine.throw(AskCancelled(why))
             except StopIteration:
                 return
             except AskCancelled:
                 return
-            error = AskCancelled("await in a handler whose actor stops")
+            why = "await in a handler whose actor stops"
         self.coroutine.close()
 
     def clean(self) -> None:

@@ -48,10 +48,14 @@ class gather:  # noqa: N801  # used like a function, as in asyncio
     def __await__(self) -> Generator[Self, None, list[Any]]:
         if not (self.ready() or any(future.is_failed for future in self._futures)):
             yield self
-        for future in self._futures:
-            if future.is_failed:
-                future.get_now()
-        return [future.get_now() for future in self._futures]
+        future: Promise[Any] | None = None
+        try:
+            for future in self._futures:
+                if future.is_failed:
+                    future.get_now()
+            return [each.get_now() for each in self._futures]
+        finally:
+            del self, future  # see promise.py
 
 
 class first_of:  # noqa: N801  # as above
@@ -75,8 +79,11 @@ class first_of:  # noqa: N801  # as above
     def __await__(self) -> Generator[Self, None, tuple[int, Any]]:
         if not any(future.is_done for future in self._futures):
             yield self
-        index = next(i for i, f in enumerate(self._futures) if f.is_done)
-        return index, self._futures[index].get_now()
+        try:
+            index = next(i for i, f in enumerate(self._futures) if f.is_done)
+            return index, self._futures[index].get_now()
+        finally:
+            del self  # see promise.py
 
 
 def _newest(future: Promise[Any]) -> Promise[Any] | None:

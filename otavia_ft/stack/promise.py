@@ -6,6 +6,10 @@ the runtime completes it as the promise, and the actor's `FutureDispatcher` chai
 
 A promise is linked into exactly one chain of exactly one stack (`prev`, `next`). Only the runner of
 the stack's actor ever touches it, so nothing here is atomic.
+
+The traceback of an error holds the frames it has gone through, and their variables. A function that
+raises the error of a promise therefore drops the promise from its own, or the two would hold each
+other until the garbage collector finds them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from otavia_ft import (
     Ask,
+    AskFailed,
     Event,
     FutureState,
     Notice,
@@ -220,6 +223,34 @@ class Batcher(StateActor):
 
 
 class TestBatch:
+    @pytest.mark.parametrize("kind", ["ask", "notice"])
+    @pytest.mark.parametrize(
+        "name", ["batchable", "batch_ask_filter", "batch_notice_filter", "is_barrier_call"]
+    )
+    def test_a_property_that_raises_in_place_of_a_hook_fails_the_message(self, system, kind, name):
+        """The message, and not the turn, which would begin with it again for ever."""
+
+        def broken(self):
+            raise SystemExit(f"{name} is broken")
+
+        def fine(self, stack):
+            return stack.return_()
+
+        body = {"batchable": True, "resume_batch_notice": fine, name: property(broken)}
+        body["resume_batch_ask"] = lambda self, stack: stack.return_("reply")
+        body["resume_ask"] = body["resume_batch_ask"]
+        address = system.build_actor(type("Broken", (StateActor,), body))
+        system.manual.limit = 100
+        if kind == "notice":
+            address.notice("first")
+            system.run()
+        else:
+            future = system.ask(address, "first")
+            system.run()
+            touched = name not in ("batch_notice_filter", "is_barrier_call")
+            assert (type(future.exception(0)) is AskFailed) == touched
+        assert not address.house.mail()
+
     def test_consecutive_messages_that_pass_the_filter_are_one_stack_in_order(self, system):
         address = system.build_actor(Batcher, log := [])
         for n in (0, 2, 4):

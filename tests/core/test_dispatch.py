@@ -11,13 +11,16 @@ from otavia_ft import (
     Event,
     FutureState,
     Notice,
+    StackState,
     StackYield,
     StateActor,
     TimeoutEvent,
     UnitReply,
+    on,
+    sleep,
 )
 from otavia_ft.atomic import HouseState
-from otavia_ft.doors import set_me
+from otavia_ft.doors import me, set_me
 from otavia_ft.errors import AskFailed
 from otavia_ft.house.house import House
 from otavia_ft.house.lifecycle import Restart
@@ -87,6 +90,9 @@ class Diary(StateActor):
             stack.house.attach_channel(stack, state.future)
             self.channel_promises.append(state.future)
             return stack.suspend(state)
+        if word == "later":
+            self.later(lambda: self.log.append("later task"))
+            return stack.return_()
         self.log.append(f"notice {word}")
         return stack.return_()
 
@@ -133,7 +139,7 @@ def diary(system):
 
 
 class TestOrder:
-    def test_strict_order_is_system_replies_exceptions_asks_notices_events_channel_futures(
+    def test_strict_order_is_system_replies_exceptions_asks_notices_events_channel_later_tasks(
         self, system, diary
     ):
         address, log, kept = diary
@@ -141,6 +147,7 @@ class TestOrder:
         # Sent in the opposite order of their handling.
         house.actor.channel_promises[0].set_success(None)
         address.inform(Strange("strange"))
+        address.notice(Say("later"))
         address.notice(Say(1))
         ask(house, 1)
         (asker, first), (_, second) = kept
@@ -156,7 +163,44 @@ class TestOrder:
             "notice 1",
             "event strange",
             "channel future",
+            "later task",
         ]
+
+    @pytest.mark.parametrize("end", ["channel future", "stop"])
+    def test_later_tasks_run_at_the_end_of_every_pass_and_as_that_actor(self, system, end):
+        """A pass of nothing but channel futures, and that of a stop."""
+        seen = []
+
+        class Waits(StateActor):
+            def resume_notice(self, stack):
+                if stack.state is StackState.START:
+                    self.state = ChannelFutureState()
+                    stack.house.attach_channel(stack, self.state.future)
+                    return stack.suspend(self.state)
+                self.later(lambda: seen.append(self.address))
+                return stack.return_()
+
+            @on(str)
+            async def wait(self, message):
+                try:
+                    await sleep(100)
+                finally:
+                    self.later(lambda: seen.append(me().house.asker_address()))
+
+        class Routed(Waits):
+            resume_notice = StateActor.resume_notice
+
+        waits = system.build_actor(Waits if end == "channel future" else Routed)
+        waits.notice("wait")
+        system.run()
+        if end == "stop":
+            waits.stop()
+        else:
+            set_me(system.manual.threads[0].context)  # as the reactor does, between two turns
+            waits.house.actor.state.future.set_success(None)
+            set_me(None)
+        system.run()
+        assert seen == [waits]
 
     def test_each_mailbox_is_first_in_first_out(self, system):
         address = system.build_actor(Diary, None, log := [])

@@ -444,7 +444,9 @@ class TestBatchAskStack:
     def test_throw_answers_all_with_the_error(self, system):
         cause = ValueError("all of you")
         futures = self.ask_all(system, lambda stack: stack.throw(cause))
-        assert [f.exception(0).cause for f in futures] == [cause] * 3
+        errors = [f.exception(0) for f in futures]
+        assert [repr(error.cause) for error in errors] == ["ValueError('all of you')"] * 3
+        assert len({id(error.cause) for error in errors}) == 3, "each has its own to raise"
 
     def test_several_asks_of_one_actor_get_one_answer_with_all_their_numbers(self, system):
         log: list[Any] = []

@@ -1,7 +1,9 @@
 """Misuse: a clear error at the call, or a counted dead letter; never silence, never a hang."""
 
-from dataclasses import dataclass
-from typing import Any
+import copy
+import pickle
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import pytest
 
@@ -29,6 +31,11 @@ from otavia_ft.house.lifecycle import Restart
 @dataclass(frozen=True, slots=True)
 class Get(Ask[Any]):
     word: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    address: Any
 
 
 class Scripted(StateActor):
@@ -78,6 +85,28 @@ class TestStacks:
 
         assert system.ask_now(scripted, script) == "first"
         assert "a stack ends once" in caplog.text
+
+    @pytest.mark.parametrize("kind", ["ask", "notice"])
+    def test_suspending_and_then_ending_is_reported_at_once(
+        self, system, probe, scripted, caplog, kind
+    ):
+        def script(actor, stack):
+            state = FutureState()
+            probe.address.ask("?", state.future)
+            suspended = stack.suspend(state)
+            stack.return_(*(["reply"] if kind == "ask" else []))
+            return suspended
+
+        if kind == "ask":
+            assert system.ask_now(scripted, script) == "reply"
+        else:
+            scripted.notice(script)
+            system.run()
+        assert "finished its stack and then suspended it" in caplog.text
+        assert scripted.house.promises.count == 0, "nothing waits for the reply any more"
+        probe.expect_ask()
+        probe.reply("too late")
+        assert system.dead_letters.latest[-1].message == "too late"
 
     def test_returning_without_return(self, refused):
         error = refused(lambda actor, stack: "the reply")
@@ -318,6 +347,46 @@ class TestAddresses:
         with pytest.raises(TypeError, match="number of an ask is an int"):
             scripted.throw(StackError("x"), wrong)
 
+    @pytest.mark.parametrize("wrong", [0, -1, 1 << 63, 1 << 70, -(1 << 70)])
+    def test_no_ask_has_such_a_number(self, scripted, wrong):
+        with pytest.raises(ValueError, match="no ask has the number"):
+            scripted.reply("x", wrong)
+        with pytest.raises(ValueError, match="no ask has the number"):
+            scripted.throw(StackError("x"), wrong)
+
+    @pytest.mark.parametrize("number", [0, -1, (1 << 63) - 1, 1 << 70, -(1 << 70)])
+    def test_an_answer_under_a_number_that_no_ask_has_does_not_end_the_turn(
+        self, system, probe, scripted, number, caplog
+    ):
+        """As an asker that is no address may send one."""
+        got = []
+
+        def wait(actor, stack):
+            if stack.state is StackState.START:
+                state = FutureState()
+                probe.address.ask("?", state.future)
+                return stack.suspend(state)
+            return stack.return_(got.append("resumed"))
+
+        system.ask(scripted, wait)
+        system.run()
+        scripted.house.answer(number, "for whom?")
+        scripted.house.answer_error(number, StackError("for whom?"))
+        scripted.notice(lambda actor, stack: got.append("handled") or stack.return_())
+        system.run()
+        assert got == ["handled"]
+        assert system.dead_letters.total == 2
+        assert caplog.text == ""
+
+    @pytest.mark.parametrize("num", [1, 2], ids=["one", "robin"])
+    def test_a_copy_of_a_message_has_the_same_address(self, system, num):
+        address = system.build_actor(Scripted, num=num)
+        assert copy.copy(address) is address
+        assert copy.deepcopy([address])[0] is address
+        assert asdict(Named(address))["address"] is address
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(address)
+
     def test_throw_sends_errors_of_the_package_only(self, scripted):
         with pytest.raises(TypeError, match="wrap it in AskFailed"):
             scripted.throw(ValueError("x"), 1)
@@ -331,6 +400,58 @@ class TestAddresses:
     def test_system_ask_wants_an_address(self, system, wrong):
         with pytest.raises(TypeError, match="wants an address"):
             system.ask(wrong, Get())
+
+
+class TestAnothersSelf:
+    """What an actor reaches through `self` is its own, or refused."""
+
+    USES: ClassVar = {
+        "address": lambda actor: actor.address,
+        "system": lambda actor: actor.system,
+        "logger": lambda actor: actor.logger,
+        "stop": lambda actor: actor.stop(),
+        "build_child": lambda actor: actor.build_child(Scripted),
+        "children": lambda actor: actor.children,
+        "parent": lambda actor: actor.parent,
+        "watch": lambda actor: actor.watch(actor.other),
+        "unwatch": lambda actor: actor.unwatch(actor.other),
+        "stash": lambda actor: actor.stash(),
+        "unstash": lambda actor: actor.unstash(),
+        "unstash_all": lambda actor: actor.unstash_all(),
+        "notice_self_first": lambda actor: actor.notice_self_first(1),
+        "later": lambda actor: actor.later(print),
+        "after": lambda actor: actor.after(1),
+    }
+
+    @pytest.mark.parametrize("use", USES)
+    def test_while_another_actor_runs(self, system, scripted, use):
+        other = system.build_actor(Scripted)
+        system.run()
+        foreign = other.house.actor
+        foreign.other = scripted
+
+        def script(actor, stack):
+            with pytest.raises(OutsideActor, match="of a Scripted works only while that actor"):
+                self.USES[use](foreign)
+            return stack.return_("refused")
+
+        assert system.ask_now(scripted, script) == "refused"
+        assert scripted.house.stop_reason is None
+        assert scripted.house.family is None
+        assert len(system.timer) == 0
+
+    def test_in_the_constructor_of_an_actor_that_another_builds(self, system, scripted):
+        class Early(StateActor):
+            def __init__(self):
+                with pytest.raises(OutsideActor, match="after_mount, not __init__"):
+                    _ = self.address
+
+        def script(actor, stack):
+            actor.system.build_actor(Early)
+            actor.build_child(Early)
+            return stack.return_("refused")
+
+        assert system.ask_now(scripted, script) == "refused"
 
 
 class TestBuilding:

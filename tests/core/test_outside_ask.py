@@ -68,10 +68,20 @@ class TestEnds:
         with pytest.raises(AskTimeout, match="within 5 s"):
             future.result(0)
 
-    def test_a_reply_after_the_timeout_is_dropped(self, system, answers):
-        future = system.ask(answers, Get(wait=10), timeout=5)
+    @pytest.mark.parametrize("end", ["timeout", "cancel"])
+    @pytest.mark.parametrize("fail", [False, True], ids=["reply", "error"])
+    def test_a_reply_after_the_end_is_a_dead_letter(self, system, answers, end, fail):
+        future = system.ask(answers, Get(wait=10, fail=fail), timeout=5)
+        system.run()
+        if end == "cancel":
+            future.cancel()
         system.advance(20)
-        assert isinstance(future.exception(0), AskTimeout)
+        assert future.cancelled() or isinstance(future.exception(0), AskTimeout)
+        assert system.dead_letters.total == 1
+        letter = system.dead_letters.latest[-1]
+        assert isinstance(letter.message, AskFailed) if fail else letter.message == "reply"
+        assert letter.receiver == "an ask from outside"
+        assert "nobody waits" in letter.reason
 
     def test_a_reply_in_time_cancels_the_timeout(self, system, answers):
         future = system.ask(answers, Get(), timeout=5)

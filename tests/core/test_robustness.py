@@ -22,6 +22,7 @@ from otavia_ft import (
     sleep,
 )
 from otavia_ft.atomic import HouseState
+from otavia_ft.deadletters import DeadLetters
 
 
 class Own(BaseException):
@@ -310,6 +311,22 @@ class TestRealThreads:
 
 
 class TestListeners:
+    def test_no_listener_is_lost_when_two_threads_subscribe(self):
+        letters, heard, begun = DeadLetters(), [], threading.Barrier(2)
+
+        def subscribe():
+            begun.wait()
+            for _ in range(2000):
+                letters.subscribe(heard.append)
+
+        threads = [threading.Thread(target=subscribe) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        letters.add("message", "receiver", "reason")
+        assert len(heard) == 4000
+
     """Code of the user's that the runtime calls without an actor around it."""
 
     @pytest.mark.parametrize("kind", KINDS)

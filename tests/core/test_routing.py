@@ -1,6 +1,7 @@
 """Routing: which handler of an actor class gets a message."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -177,3 +178,65 @@ class TestRouting:
             class Wrong(StateActor):
                 async def resume_ask(self, stack):
                     pass
+
+    @pytest.mark.parametrize(
+        "hook",
+        [
+            "pre_start",
+            "after_mount",
+            "before_restart",
+            "restart",
+            "after_restart",
+            "post_stop",
+            "handle_actor_timeout",
+            "receive_event",
+            "is_barrier_call",
+            "batch_ask_filter",
+            "batch_notice_filter",
+            "cleaner",
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["async", "generator", "async generator"])
+    def test_a_hook_cannot_be_async_or_a_generator(self, hook, kind):
+        """A call would run nothing, and what it gives is true."""
+
+        async def coroutine(self, *given): ...
+
+        def generator(self, *given):
+            yield
+
+        async def async_generator(self, *given):
+            yield
+
+        body = {"async": coroutine, "generator": generator, "async generator": async_generator}
+        with pytest.raises(TypeError, match=f"Wrong.{hook} cannot be async or a generator"):
+            type("Wrong", (StateActor,), {hook: body[kind]})
+
+    @pytest.mark.parametrize("kind", ["plain", "async"])
+    def test_a_handler_cannot_be_a_generator(self, kind):
+        @on(Base)
+        def plain(self, message):
+            yield message
+
+        @on(Base)
+        async def waiting(self, message):
+            yield message
+
+        handler = plain if kind == "plain" else waiting
+        with pytest.raises(TypeError, match=r"Wrong.base cannot be a generator"):
+            type("Wrong", (StateActor,), {"base": handler})
+
+    def test_a_class_attribute_may_have_every_attribute_or_raise_at_each(self, system):
+        class Raises:
+            def __getattr__(self, name):
+                raise RuntimeError(name)
+
+        class Holder(StateActor):
+            everything = Mock()
+            nothing = Raises()
+
+            @on(Base)
+            def base(self, message):
+                return "base"
+
+        assert routed(system, Holder, Base()) == "base"

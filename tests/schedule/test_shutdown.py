@@ -508,7 +508,6 @@ def test_a_callback_of_the_timer_s_may_stop_a_system_that_is_stopping(
 ) -> None:
     """The stop joins the timer's thread, so that one must not wait for the stop."""
     system = make_system()
-    address = system.build_actor(Life, Counter())
     inside = threading.Event()
     returned: list[Any] = []
 
@@ -518,7 +517,7 @@ def test_a_callback_of_the_timer_s_may_stop_a_system_that_is_stopping(
         returned.append(system.wait())
         returned.append(system.stop())
 
-    system.ask(address, Wait(), timeout=0.01).add_done_callback(stop_too)
+    system.timer.after(0.01, stop_too)
     assert inside.wait(30)
     system.signal_stop()
     assert system.wait(30)

@@ -31,16 +31,18 @@ PYRIGHT = {"include": ["."], "extraPaths": [str(ROOT)], "typeCheckingMode": "str
 def command_of(checker: str) -> list[str]:
     """How to start a checker: this interpreter's own, the lint environment's, or one on PATH.
 
-    mypy comes with the test extra. pyright needs Node, which we do not ask of everybody.
+    mypy comes with the test extra. pyright comes with the lint extra, as basedpyright, whose wheels
+    bring the Node that it needs: a quarter of a gigabyte, too much to ask of every test run.
     """
-    if importlib.util.find_spec(checker) is not None:
-        return [sys.executable, "-m", checker]
-    in_lint_environment = ROOT / ".venv-lint" / "bin" / checker
-    found = str(in_lint_environment) if in_lint_environment.exists() else shutil.which(checker)
-    if found is None:
-        assert checker != "mypy", "mypy is part of the test extra"
-        pytest.skip(f"{checker} is not here: it is optional, and needs Node")
-    return [found]
+    for name in (checker, "basedpyright") if checker == "pyright" else (checker,):
+        if importlib.util.find_spec(name) is not None:
+            return [sys.executable, "-m", name]
+        in_lint_environment = ROOT / ".venv-lint" / "bin" / name
+        found = str(in_lint_environment) if in_lint_environment.exists() else shutil.which(name)
+        if found is not None:
+            return [found]
+    assert checker != "mypy", "mypy is part of the test extra"
+    pytest.skip(f"{checker} is not here: ./ft lint gets it")
 
 
 @pytest.mark.timeout(600)  # half a minute of a checker, on a machine that may be busy
