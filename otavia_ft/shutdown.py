@@ -30,6 +30,7 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from otavia_ft.doors import AtomicInt
@@ -37,6 +38,7 @@ from otavia_ft.errors import SystemStopped
 from otavia_ft.house.lifecycle import Stop
 
 if TYPE_CHECKING:
+    from otavia_ft.house.house import House
     from otavia_ft.system import ActorSystem
 
 __all__ = ["Shutdown"]
@@ -146,9 +148,10 @@ class Shutdown:
         try:
             grace = time.monotonic() + limit
             self._wait_quiet(grace)
-            for house in system.register.close():
+            told = system.register.close()
+            for house in told:
                 house.control(Stop(system.stopped_error))
-            self._wait_quiet(grace, least=FORCED_S)
+            self._wait_quiet(grace, FORCED_S, told)
             system.scheduler.signal_stop()
             for name in self._join(grace):
                 _log.warning("%s is stuck in a handler and is left behind", name)
@@ -160,11 +163,16 @@ class Shutdown:
             system.forget()
             self._done.set()
 
-    def _wait_quiet(self, grace: float, least: float = 0.0) -> None:
-        """Until all is quiet or the grace has passed; `least` seconds stay even in a hurry."""
+    def _wait_quiet(self, grace: float, least: float = 0.0, told: Sequence[House] = ()) -> None:
+        """Until all is quiet or the grace has passed; `least` seconds stay even in a hurry.
+
+        Those who were told to stop must have done it: a house may have its mail and be in no queue
+        yet, because the sender that has made it ready, some thread outside, was interrupted there.
+        """
         start = time.monotonic()
         pause = 0.0001
-        while not self._system.scheduler.quiet():
+        quiet = self._system.scheduler.quiet
+        while not (quiet() and all(house.stop_reason is not None for house in told)):
             if self._out_of_time(grace, start + least):
                 return
             time.sleep(pause)

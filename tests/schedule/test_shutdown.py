@@ -22,6 +22,7 @@ from otavia_ft import (
     on,
     sleep,
 )
+from otavia_ft.doors import Mailbox
 from otavia_ft.testkit import TestSystem
 
 MakeSystem = Callable[..., ActorSystem]
@@ -476,6 +477,25 @@ def test_a_stop_closes_the_register_before_its_goodbyes(make_system: MakeSystem)
     system.stop()
     assert kept.house.stop_reason is not None
     assert closed == [True]
+
+
+@pytest.mark.parametrize("dispatcher", DISPATCHERS)
+def test_the_goodbyes_wait_for_a_sender_that_is_about_to_queue_the_house(
+    make_system: MakeSystem, eventually: Callable[..., Any], dispatcher: str
+) -> None:
+    """It has made the house ready, so the stop's own message queues it no second time."""
+    system = make_system(dispatcher=dispatcher)
+    hooks: Counter[str] = Counter()
+    address = system.build_actor(Life, hooks)
+    eventually(lambda: hooks["after_mount"] and all(t.idle for t in system.scheduler.threads))
+    house = address.house
+    assert house.post_notice(Go())  # the first half of `notice`; the sender is interrupted here
+    system.signal_stop()
+    eventually(lambda: system.register.closed and house.mail() & 1 << Mailbox.SYSTEM)
+    assert not system.wait(0.05)
+    house.scheduler.ready(house)  # and goes on
+    assert system.wait(30)
+    assert hooks == {"pre_start": 1, "after_mount": 1, "post_stop": 1, "cleaner": 1}
 
 
 @pytest.mark.parametrize("dispatcher", DISPATCHERS)
