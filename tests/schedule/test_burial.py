@@ -44,7 +44,7 @@ def test_a_burial_that_raises_does_not_end_all_burials(caplog):
     def bury_all():
         calls.append("look")
         if len(calls) == 1:
-            raise KeyboardInterrupt("in the middle")
+            raise SystemExit("in the middle")
 
     burial = Burial(bury_all)
     burial()
