@@ -230,6 +230,8 @@ def interrupted(self, *args, **kwargs):
     original(self, *args, **kwargs)
 with ActorSystem(workers=1) as system:
     polite = system.build_actor(Polite)
+    while not system.scheduler.quiet():  # one that is not mounted yet would not start any more
+        time.sleep(0.001)
     threading.Thread.{method} = interrupted
 """
     )
