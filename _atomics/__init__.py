@@ -9,6 +9,7 @@ user who asked for the GIL) this is a plain import.
 """
 
 import ctypes
+import importlib
 import importlib.machinery
 import importlib.util
 import sys
@@ -26,17 +27,31 @@ def _free_threaded_313() -> bool:
     )
 
 
+def _missing(name: str) -> ImportError:
+    return ImportError(
+        f"the compiled module {name} is missing: install the package "
+        "(./ft does, or `pip install -e .`) so that it is built",
+        name=name,
+    )
+
+
+def _load(name: str) -> ModuleType:
+    """A plain import that says what to do when there is nothing to load."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise  # it is there, and something that it needs is not
+        raise _missing(name) from None
+
+
 def _load_past_gil_check(name: str) -> ModuleType:
     """Import a single-phase extension module by calling its init function ourselves."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise ImportError(
-            f"the compiled module {name} is missing: install the package "
-            "(./ft does, or `pip install -e .`) so that it is built",
-            name=name,
-        )
+        raise _missing(name)
     library = ctypes.PyDLL(spec.origin)
     init = getattr(library, "PyInit_" + name.rpartition(".")[2])
     init.restype = ctypes.py_object
@@ -52,7 +67,7 @@ if _free_threaded_313():
     _load_past_gil_check("_cffi_backend")
     _native: Any = _load_past_gil_check("_atomics._native")
 else:
-    from _atomics import _native  # type: ignore[no-redef]
+    _native = _load("_atomics._native")
 
 ffi = _native.ffi
 lib = _native.lib
@@ -62,8 +77,12 @@ def _native_face() -> dict[str, Any]:
     address = lib.otv_native_face()
     if not address:
         raise ImportError("the native atomic types could not be made; the reason stands above")
-    # The cast takes a reference of its own; the one that C handed over keeps the dict (and with it
-    # the types) alive for the process, which is what we want of them.
+    if address == 1:
+        raise ImportError(
+            "otavia_ft can be used in one interpreter of a process only, and another one has it"
+        )
+    # The cast takes a reference of its own; C keeps another, so the dict (and with it the types)
+    # lives as long as the process, which is what we want of them.
     face: dict[str, Any] = ctypes.cast(address, ctypes.py_object).value
     return face
 

@@ -150,7 +150,11 @@ static PyType_Spec PromiseBase_spec = {
 
 /* ---- the table of promises ----------------------------------------------------------------- */
 
-/* The twin of FutureDispatcher in stack/table.py, with the same rules of growth. */
+/* The twin of FutureDispatcher in stack/table.py, with the same rules of growth.
+ *
+ * It is no object of the cyclic collector's, on purpose: what it holds looks as if held from outside,
+ * so a handler that waits, its stack and its actor are never garbage, whoever else has forgotten
+ * them. The Python lane enters its tables in the register (`waiting`) to the same effect. */
 enum { TABLE_FIRST = 8, TABLE_LOAD = 2, TABLE_SHRINK_AT = 4 * TABLE_FIRST };
 
 typedef struct {
@@ -162,27 +166,11 @@ typedef struct {
 
 static PyTypeObject *dispatcher_type;
 
-static int Dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(self));
-    for (long long i = 0; self->chains != NULL && i <= self->mask; i++)
-        Py_VISIT((PyObject *)self->chains[i]);
-    return 0;
-}
-
-static int Dispatcher_clear(Dispatcher *self)
-{
-    for (long long i = 0; self->chains != NULL && i <= self->mask; i++)
-        Py_CLEAR(self->chains[i]);
-    self->count = 0;
-    return 0;
-}
-
 static void Dispatcher_dealloc(Dispatcher *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    Dispatcher_clear(self);
+    for (long long i = 0; self->chains != NULL && i <= self->mask; i++)
+        Py_CLEAR(self->chains[i]);
     PyMem_Free(self->chains);
     type->tp_free((PyObject *)self);
     Py_DECREF(type);
@@ -342,16 +330,16 @@ static PyGetSetDef Dispatcher_getset[] = {
 };
 
 static PyType_Slot Dispatcher_slots[] = {
-    {Py_tp_doc, "FutureDispatcher()\n--\n\nThe promises an actor waits for, by their `aid`."},
+    {Py_tp_doc, "FutureDispatcher(waiting=None)\n--\n\nThe promises an actor waits for, by their `aid`."},
     {Py_tp_new, Dispatcher_new}, {Py_tp_methods, Dispatcher_methods},
     {Py_tp_members, Dispatcher_members}, {Py_tp_getset, Dispatcher_getset},
     {Py_tp_iter, Dispatcher_iter}, {Py_sq_contains, Dispatcher_contains},
-    OTV_GC_SLOTS(Dispatcher), {0, NULL},
+    {Py_tp_dealloc, Dispatcher_dealloc}, {0, NULL},
 };
 
 static PyType_Spec Dispatcher_spec = {
     "otavia_ft.lane.FutureDispatcher", sizeof(Dispatcher), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, Dispatcher_slots,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, Dispatcher_slots,
 };
 
 /* ---- stacks -------------------------------------------------------------------------------- */

@@ -22,44 +22,68 @@
 #include <sched.h>
 #include <time.h>
 
+#include "marks.h"
+
 /* ---- a 64-bit cell ------------------------------------------------------------------------ */
 
 typedef struct { _Atomic int64_t value; } otv_cell;
 
+/* Acquire: whoever sees a value that a release stored sees all that was written before it. For
+ * reading what somebody published; not for the second half of a handshake. */
 static inline int64_t otv_load(otv_cell *c)
 {
     return atomic_load_explicit(&c->value, memory_order_acquire);
 }
 
-/* A load that takes part in the one order of all seq-cst operations. The second half of a
+/* Seq-cst: a load that takes part in the one order of all seq-cst operations. The second half of a
  * handshake must use this one: on ARM an acquire load may still overtake an earlier store. */
 static inline int64_t otv_load_ordered(otv_cell *c)
 {
+    OTV_STEP(); /* this side's word is written, and the other side may act on it before the look */
     return atomic_load_explicit(&c->value, memory_order_seq_cst);
 }
 
+/* Release: pairs with the acquire loads above and in otv_try_lock. No more than that, because a full
+ * store waits for the store buffer to empty, and who gives something up has no need to. */
 static inline void otv_lazy_set(otv_cell *c, int64_t v)
 {
     atomic_store_explicit(&c->value, v, memory_order_release);
 }
 
+/* Seq-cst: the first half of a handshake. With a release store, this thread's next look at the
+ * other's word could come before its own word is there to be seen. */
 static inline void otv_set(otv_cell *c, int64_t v)
 {
+    OTV_STEP(); /* what was looked at before may be another by now */
     atomic_store_explicit(&c->value, v, memory_order_seq_cst);
+    OTV_STEP(); /* all see it, and what has to follow is not done yet */
 }
 
+/* Seq-cst, because the losers look at other words next and must not do so too early; that is also
+ * why a failure, which is only a load, has the full order. */
 static inline bool otv_compare_and_set(otv_cell *c, int64_t expected, int64_t desired)
 {
-    return atomic_compare_exchange_strong_explicit(
+    OTV_STEP(); /* between a look that was right and this, somebody else may be faster */
+    bool won = atomic_compare_exchange_strong_explicit(
         &c->value, &expected, desired, memory_order_seq_cst, memory_order_seq_cst);
+    OTV_STEP(); /* all see the change, and what the winner has to do is not done yet */
+    return won;
 }
 
+/* Seq-cst: both halves at once. It publishes as a release, sees as an acquire, and no later look of
+ * this thread overtakes it. */
 static inline int64_t otv_get_and_set(otv_cell *c, int64_t v)
 {
-    return atomic_exchange_explicit(&c->value, v, memory_order_seq_cst);
+    OTV_STEP(); /* what this is about has happened, and whom to tell is not known yet */
+    int64_t before = atomic_exchange_explicit(&c->value, v, memory_order_seq_cst);
+    OTV_STEP(); /* only this thread knows what it has taken out */
+    return before;
 }
 
-/* Adds and returns the value before. Refuses to wrap: on overflow nothing changes and *wrapped is
+/* Seq-cst, as get_and_set: counters wake sleepers when they reach a bound. The look before it may be
+ * relaxed, for the compare-and-set finds out whether it was right.
+ *
+ * Adds and returns the value before. Refuses to wrap: on overflow nothing changes and *wrapped is
  * set. A compare-and-set loop instead of one fetch-add, because a wrapped value must not be seen
  * by anybody, not even for an instant. */
 static inline int64_t otv_get_and_add(otv_cell *c, int64_t n, bool *wrapped)
@@ -67,6 +91,7 @@ static inline int64_t otv_get_and_add(otv_cell *c, int64_t n, bool *wrapped)
     int64_t seen = atomic_load_explicit(&c->value, memory_order_relaxed);
     int64_t sum;
     *wrapped = false;
+    OTV_STEP(); /* others count as well: only the compare-and-set knows the number */
     do {
         if (__builtin_add_overflow(seen, n, &sum)) {
             *wrapped = true;
@@ -79,10 +104,11 @@ static inline int64_t otv_get_and_add(otv_cell *c, int64_t n, bool *wrapped)
 
 /* ---- spin lock ---------------------------------------------------------------------------- */
 
-/* The word holds the holder's thread id, 0 when free. */
+/* The word holds a number that stands for the holder, 0 when free. */
 
 enum { OTV_SPINS = 100, OTV_YIELDS = 100, OTV_NAP_NS = 1000 };
 
+/* Orders nothing: it tells the processor that this is a spin loop. */
 static inline void otv_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -92,17 +118,20 @@ static inline void otv_pause(void)
 #endif
 }
 
+/* Acquire when it succeeds: the new holder sees what the last one wrote before its otv_unlock. A
+ * failure promises nothing, so it is relaxed, and so is the look before. */
 static inline bool otv_try_lock(otv_cell *c, int64_t me)
 {
     /* Read before the compare-and-set: a loser then shares the cache line instead of taking it
      * away from the holder. */
     int64_t expected = 0;
     return atomic_load_explicit(&c->value, memory_order_relaxed) == 0
-        && atomic_compare_exchange_strong_explicit(
-               &c->value, &expected, me, memory_order_acquire, memory_order_relaxed);
+        && (OTV_STEP(), /* somebody else may have seen it free, too */
+            atomic_compare_exchange_strong_explicit(
+                &c->value, &expected, me, memory_order_acquire, memory_order_relaxed));
 }
 
-/* First stage of waiting: a bounded spin with the processor's pause hint. */
+/* First stage of waiting: a bounded spin with the processor's pause hint. Orders as otv_try_lock. */
 static inline bool otv_spin_lock(otv_cell *c, int64_t me)
 {
     for (int i = 0; i < OTV_SPINS; i++) {
@@ -113,7 +142,8 @@ static inline bool otv_spin_lock(otv_cell *c, int64_t me)
     return false;
 }
 
-/* Later stages: give the core away, then sleep a microsecond at a time. `round` counts calls. */
+/* Later stages: give the core away, then sleep a microsecond at a time. `round` counts calls. Orders
+ * nothing: otv_try_lock does, once the wait is over. */
 static inline void otv_back_off(int round)
 {
     if (round < OTV_YIELDS) {
@@ -124,11 +154,12 @@ static inline void otv_back_off(int round)
     }
 }
 
-/* Unlock is the lazy set's home: the release store pairs with the acquire in otv_try_lock, and
+/* Release. Unlock is the lazy set's home: the store pairs with the acquire in otv_try_lock, and
  * nobody who unlocks goes on to check whether somebody waits. */
 static inline void otv_unlock(otv_cell *c)
 {
     otv_lazy_set(c, 0);
+    OTV_STEP(); /* the next one is in, and whoever has put something has told nobody yet */
 }
 
 /* ---- the house's state machine ------------------------------------------------------------ */

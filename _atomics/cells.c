@@ -147,14 +147,34 @@ static PyType_Spec AtomicInt_spec = {
 
 /* ---- SpinLock ----------------------------------------------------------------------------- */
 
+/* The owner is a number that no thread before or after has. Thread ids will not do: the system gives
+ * that of a thread that has ended to the next one, which would then pass for the holder. */
 typedef struct {
     PyObject_HEAD
-    otv_cell holder;
+    otv_cell owner; /* this_thread_number() of the holder, 0 when free: the lock itself */
+    otv_cell ident; /* its thread id, for people; written by the holder only, 0 when free */
 } SpinLock;
+
+static _Atomic int64_t threads_numbered;
+static _Thread_local int64_t thread_number;
+
+static inline int64_t this_thread_number(void)
+{
+    if (thread_number == 0)
+        /* Relaxed: the numbers have to differ, and nothing follows from their order. */
+        thread_number = 1 + atomic_fetch_add_explicit(&threads_numbered, 1, memory_order_relaxed);
+    return thread_number;
+}
+
+/* Lazy: a reader is told who holds it about now, and decides nothing by it. */
+static inline void sign_spin_lock(SpinLock *self)
+{
+    otv_lazy_set(&self->ident, current_thread_id());
+}
 
 static int refuse_reentry(SpinLock *self, int64_t me)
 {
-    if (otv_load(&self->holder) == me) {
+    if (otv_load(&self->owner) == me) {
         PyErr_SetString(PyExc_RuntimeError,
                         "this thread already holds the SpinLock: it is not re-entrant; "
                         "release it first or pass the locked data down instead");
@@ -163,49 +183,59 @@ static int refuse_reentry(SpinLock *self, int64_t me)
     return 0;
 }
 
-static PyObject *SpinLock_lock(SpinLock *self, PyObject *Py_UNUSED(ignored))
+static int wait_for_spin_lock(SpinLock *self, int64_t me)
 {
-    int64_t me = current_thread_id();
-    if (otv_try_lock(&self->holder, me))
-        Py_RETURN_NONE;
     if (refuse_reentry(self, me) < 0)
-        return NULL;
-    if (otv_spin_lock(&self->holder, me))
-        Py_RETURN_NONE;
-    for (int round = 0; !otv_try_lock(&self->holder, me); round++) {
+        return -1;
+    if (otv_spin_lock(&self->owner, me))
+        return 0;
+    for (int round = 0; !otv_try_lock(&self->owner, me); round++) {
         /* Detached, so that the collector can stop the world while we wait: see the rules above. */
         Py_BEGIN_ALLOW_THREADS
         otv_back_off(round);
         Py_END_ALLOW_THREADS
         if (round >= OTV_YIELDS && PyErr_CheckSignals() < 0)
-            return NULL;
+            return -1;
     }
+    return 0;
+}
+
+static PyObject *SpinLock_lock(SpinLock *self, PyObject *Py_UNUSED(ignored))
+{
+    int64_t me = this_thread_number();
+    if (!otv_try_lock(&self->owner, me) && wait_for_spin_lock(self, me) < 0)
+        return NULL;
+    sign_spin_lock(self);
     Py_RETURN_NONE;
 }
 
 static PyObject *SpinLock_try_lock(SpinLock *self, PyObject *Py_UNUSED(ignored))
 {
-    int64_t me = current_thread_id();
-    if (otv_try_lock(&self->holder, me))
-        Py_RETURN_TRUE;
-    if (refuse_reentry(self, me) < 0)
-        return NULL;
-    Py_RETURN_FALSE;
+    int64_t me = this_thread_number();
+    if (!otv_try_lock(&self->owner, me)) {
+        if (refuse_reentry(self, me) < 0)
+            return NULL;
+        Py_RETURN_FALSE;
+    }
+    sign_spin_lock(self);
+    Py_RETURN_TRUE;
 }
 
 static PyObject *SpinLock_unlock(SpinLock *self, PyObject *Py_UNUSED(ignored))
 {
-    int64_t holder = otv_load(&self->holder);
-    if (holder != current_thread_id()) {
+    int64_t owner = otv_load(&self->owner);
+    if (owner != this_thread_number()) {
         PyErr_Format(PyExc_RuntimeError,
-                     holder == 0
+                     owner == 0
                          ? "unlock of a SpinLock that nobody holds"
                          : "unlock of a SpinLock held by another thread (ident %lld): only the "
                            "thread that locked it may unlock it",
-                     (long long)holder);
+                     (long long)otv_load(&self->ident));
         return NULL;
     }
-    otv_unlock(&self->holder);
+    /* First the name: once the lock is free, it is the next holder's to write. */
+    otv_lazy_set(&self->ident, 0);
+    otv_unlock(&self->owner);
     Py_RETURN_NONE;
 }
 
@@ -226,7 +256,7 @@ static PyObject *SpinLock_exit(SpinLock *self, PyObject *const *Py_UNUSED(args),
 
 static PyObject *SpinLock_get_holder(SpinLock *self, void *Py_UNUSED(closure))
 {
-    int64_t holder = otv_load(&self->holder);
+    int64_t holder = otv_load(&self->ident);
     if (holder == 0)
         Py_RETURN_NONE;
     return PyLong_FromUnsignedLongLong((unsigned long long)holder);

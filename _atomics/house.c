@@ -17,6 +17,7 @@ typedef struct {
     PyObject_HEAD
     otv_cell state;
     otv_cell runner; /* thread id of the one runner, 0 when nobody runs: the owner mark */
+    otv_cell taker;  /* thread id of who takes mail while nobody runs, for that one step; else 0 */
     otv_mailbox box[BOXES];
 } HouseCell;
 
@@ -58,19 +59,57 @@ static __attribute__((cold, noinline)) int wrong_state(HouseCell *self)
     return -1;
 }
 
-/* The consumer's side of a mailbox is a plain list: two consumers would free a node twice. So
- * taking from a house that another thread runs is refused. A cell that nobody runs (a mailbox
- * without a house around it) is its owner's business. */
-static int may_take(HouseCell *self)
+/* The consumer's side of a mailbox is a plain list: two consumers would free a node twice. So there
+ * is one at a time, on either of two grounds:
+ *
+ *   - it runs the house: its runner mark says so, and that is all the hot path looks at;
+ *   - nobody runs it (a mailbox without a house around it, or the remains of one): then it sets the
+ *     taker mark for the length of the step. Two such takers are told apart by the compare-and-set;
+ *     a taker and a runner by a handshake. The taker sets its mark and then reads the state, the
+ *     runner sets RUNNING and then reads the mark, all four seq-cst: so one of them sees the other.
+ *     The taker is refused; the runner waits, because the taker came first and is done at once.
+ *
+ * may_take: 1: allowed until done_taking, 0: allowed, being the runner, -1: refused. */
+static __attribute__((cold, noinline)) int refuse_taker(const char *whose, int64_t other)
 {
-    int64_t runner = otv_load(&self->runner);
-    if (runner == 0 || runner == current_thread_id())
-        return 0;
     PyErr_Format(InvariantError,
                  "single-runner invariant broken: thread %lld takes mail of a house that thread "
-                 "%lld runs (please report this)",
-                 (long long)current_thread_id(), (long long)runner);
+                 "%lld %s (please report this)",
+                 (long long)current_thread_id(), (long long)other, whose);
     return -1;
+}
+
+static __attribute__((noinline)) int may_take_unrun(HouseCell *self, int64_t me)
+{
+    /* Whoever runs it is named without a touch of the mark. */
+    int64_t runner = otv_load(&self->runner);
+    if (runner != 0)
+        return refuse_taker("runs", runner);
+    if (!otv_compare_and_set(&self->taker, 0, me))
+        return refuse_taker("is taking from", otv_load(&self->taker));
+    if (otv_load_ordered(&self->state) != OTV_RUNNING)
+        return 1;
+    otv_lazy_set(&self->taker, 0);
+    return refuse_taker("runs", otv_load(&self->runner));
+}
+
+static inline int may_take(HouseCell *self)
+{
+    int64_t me = current_thread_id();
+    return otv_load(&self->runner) == me ? 0 : may_take_unrun(self, me);
+}
+
+/* Release: the next consumer sees the list as this one left it. */
+static inline void done_taking(HouseCell *self, int taking)
+{
+    if (taking)
+        otv_lazy_set(&self->taker, 0);
+}
+
+static __attribute__((cold, noinline)) void wait_for_taker(HouseCell *self)
+{
+    for (int round = 0; otv_load_ordered(&self->taker) != 0; round++)
+        OTV_WAIT_FOR_LOCK(round);
 }
 
 /* 1: it happened, 0: it did not, -1: a rule is broken and the exception is set. */
@@ -93,6 +132,9 @@ do_transition(HouseCell *self, enum otv_state from, enum otv_state to, enum mark
         if (seen != 0)
             return wrong_mark("enters", seen);
         otv_lazy_set(&self->runner, me);
+        /* The runner's half of the handshake with a taker: on a line that is here already. */
+        if (otv_load_ordered(&self->taker) != 0)
+            wait_for_taker(self);
     }
     return 1;
 }
@@ -171,9 +213,12 @@ static PyObject *HouseCell_put(HouseCell *self, PyObject *const *args, Py_ssize_
 static PyObject *HouseCell_put_front(HouseCell *self, PyObject *const *args, Py_ssize_t n)
 {
     int box = box_and_object(args, n, "put_front takes (mailbox, message)");
-    if (box < 0 || may_take(self) < 0)
+    int taking = box < 0 ? -1 : may_take(self);
+    if (taking < 0)
         return NULL;
-    if (!otv_push_front(&self->box[box], Py_NewRef(args[1]))) {
+    bool pushed = otv_push_front(&self->box[box], Py_NewRef(args[1]));
+    done_taking(self, taking);
+    if (!pushed) {
         Py_DECREF(args[1]);
         return PyErr_NoMemory();
     }
@@ -183,9 +228,11 @@ static PyObject *HouseCell_put_front(HouseCell *self, PyObject *const *args, Py_
 static PyObject *HouseCell_take(HouseCell *self, PyObject *const *args, Py_ssize_t n)
 {
     int box = box_and_object(args, n, "take takes (mailbox, value when empty)");
-    if (box < 0 || may_take(self) < 0)
+    int taking = box < 0 ? -1 : may_take(self);
+    if (taking < 0)
         return NULL;
     PyObject *message = (PyObject *)otv_pop(&self->box[box]);
+    done_taking(self, taking);
     return message != NULL ? message : Py_NewRef(args[1]);
 }
 
@@ -314,13 +361,15 @@ static PyObject *HouseCell_drain(HouseCell *self, PyObject *const *args, Py_ssiz
 static PyObject *Drain_next(Drain *self)
 {
     HouseCell *cell = self->cell;
-    if (self->left <= 0 || may_take(cell) < 0)
+    int taking = self->left <= 0 ? -1 : may_take(cell);
+    if (taking < 0)
         return NULL;
-    if (self->box != BOX_system && otv_has_mail(&cell->box[BOX_system]))
-        return NULL;
-    PyObject *message = (PyObject *)otv_pop(&cell->box[self->box]);
+    PyObject *message = NULL;
+    if (self->box == BOX_system || !otv_has_mail(&cell->box[BOX_system]))
+        message = (PyObject *)otv_pop(&cell->box[self->box]);
     if (message != NULL)
         self->left--;
+    done_taking(cell, taking);
     return message;
 }
 

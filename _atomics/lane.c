@@ -56,6 +56,8 @@ static PyObject *SeatBase_furnish(SeatBase *self, PyObject *args)
 {
     PyObject *business, *mounting, *channels, *events, *bell;
     PyObject *flag, *asleep, *closed, *stopping, *wakeups;
+    if (self->business != NULL || self->closed != NULL) /* others follow these without a reference */
+        return PyErr_Format(PyExc_RuntimeError, "this seat is furnished already");
     if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!O!O!O!LLLL:furnish", house_queue_type, &business,
                           house_queue_type, &mounting, house_queue_type, &channels,
                           house_cell_type, &events, bell_type, &bell, atomic_int_type, &flag,
@@ -63,6 +65,8 @@ static PyObject *SeatBase_furnish(SeatBase *self, PyObject *args)
                           &stopping, atomic_int_type, &wakeups, &self->steal_floor,
                           &self->stride, &self->high_replies, &self->high_events))
         return NULL;
+    if (self->stride < 1)
+        return PyErr_Format(PyExc_ValueError, "a stride is 1 at least, not %lld", self->stride);
     put_field(&self->mounting, Py_NewRef(mounting));
     put_field(&self->channels, Py_NewRef(channels));
     put_field(&self->events, Py_NewRef(events));
@@ -152,6 +156,8 @@ static PyObject *HouseBase_settle(HouseBase *self, PyObject *const *args, Py_ssi
         || !PyObject_TypeCheck(args[2], seat_base_type)
         || !PyObject_TypeCheck(args[3], dispatcher_type))
         return PyErr_Format(PyExc_TypeError, "settle takes (actor, plan, scheduler, promises, id)");
+    if (self->scheduler != NULL && otv_load(&self->cell.state) != OTV_CREATED)
+        return PyErr_Format(PyExc_RuntimeError, "this house is settled already");
     self->id = PyLong_AsLongLong(args[4]);
     if (self->id == -1 && PyErr_Occurred())
         return NULL;
@@ -229,7 +235,7 @@ static PyObject *HouseBase_notice(HouseBase *self, PyObject *message)
 static PyObject *HouseBase_ask(HouseBase *self, PyObject *envelope)
 {
     if (!PyObject_TypeCheck(envelope, (PyTypeObject *)known.envelope)
-        || ((EnvelopeBase *)envelope)->asker == NULL)
+        || ((EnvelopeBase *)envelope)->asker == NULL || ((EnvelopeBase *)envelope)->message == NULL)
         return PyErr_Format(PyExc_TypeError, "ask takes an Envelope, not %.80R", envelope);
     if (settled(self) < 0 || house_ask(self, envelope) < 0)
         return NULL;
@@ -250,8 +256,11 @@ static PyObject *HouseBase_work(HouseBase *self, PyObject *const *args, Py_ssize
     if (n != 2 || !PyObject_TypeCheck(args[0], context_base_type))
         return PyErr_Format(PyExc_TypeError, "work takes (context, left)");
     long long left = PyLong_AsLongLong(args[1]);
-    if ((left == -1 && PyErr_Occurred()) || settled(self) < 0)
+    if ((left == -1 && PyErr_Occurred()) || settled(self) < 0
+        || may_take(&self->cell) < 0)
         return NULL;
+    if (otv_load(&self->cell.runner) == 0)
+        return PyErr_Format(PyExc_RuntimeError, "work is for the thread that runs the house");
     return PyLong_FromLongLong(house_work(self, (ContextBase *)args[0], left));
 }
 

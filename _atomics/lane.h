@@ -25,6 +25,7 @@ typedef struct { /* house/house.py */
     long long id;
     long long next_id;
     _Atomic char high_priority; /* any thread that delivers may raise it */
+    _Atomic char queued; /* whether a HouseQueue holds it: a second one would tear the first apart */
     char load_balanced;
     char plain; /* its mail is in its own mailboxes, and goes the ordinary way */
 } HouseBase;

@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "marks.h"
+
 #ifndef OTV_ALLOC
 #include <stdlib.h>
 #define OTV_ALLOC malloc
@@ -52,10 +54,13 @@ static inline bool otv_push(otv_mailbox *box, void *message)
         return false;
     node->message = message;
     atomic_fetch_add_explicit(&box->count, 1, memory_order_relaxed);
+    OTV_STEP(); /* counted, but not to be found */
     node->next = atomic_load_explicit(&box->in, memory_order_relaxed);
+    OTV_STEP(); /* another producer may link its own in front of that, or the consumer take it */
     while (!atomic_compare_exchange_weak_explicit(
         &box->in, &node->next, node, memory_order_seq_cst, memory_order_relaxed))
         ;
+    OTV_STEP(); /* to be found, and nobody has been told */
     return true;
 }
 
@@ -66,6 +71,7 @@ static inline otv_node *otv_fetch(otv_mailbox *box)
      * the exchange pairs with the push's compare-and-set. */
     if (atomic_load_explicit(&box->in, memory_order_relaxed) == NULL)
         return NULL;
+    OTV_STEP(); /* more may come in before all of it is taken */
     otv_node *taken = atomic_exchange_explicit(&box->in, NULL, memory_order_acquire);
     otv_node *first = NULL;
     while (taken != NULL) {
@@ -102,6 +108,7 @@ static inline void *otv_pop(otv_mailbox *box)
     if (first == NULL && (first = otv_fetch(box)) == NULL)
         return NULL;
     void *message = first->message;
+    OTV_STEP(); /* a second consumer would take the same one here */
     atomic_store_explicit(&box->out, first->next, memory_order_release);
     atomic_fetch_sub_explicit(&box->count, 1, memory_order_relaxed);
     OTV_FREE(first);
@@ -112,7 +119,8 @@ static inline void *otv_pop(otv_mailbox *box)
 static inline bool otv_has_mail(otv_mailbox *box)
 {
     return atomic_load_explicit(&box->in, memory_order_seq_cst) != NULL
-        || atomic_load_explicit(&box->out, memory_order_acquire) != NULL;
+        || (OTV_STEP(), /* mail may come in now, and a successor carry it from `in` to `out` */
+            atomic_load_explicit(&box->out, memory_order_acquire) != NULL);
 }
 
 #endif

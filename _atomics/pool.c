@@ -35,6 +35,7 @@ static int yield_turn(HouseBase *house, ContextBase *context)
  * try_ready decides, and a sender that wins it has pushed the house. 1: it is ours again. */
 static int finish_or_reclaim(HouseBase *house, long mask)
 {
+    OTV_LINGER(); /* mail that comes now is for the look below */
     if (house_run_to_waiting(&house->cell) < 0)
         return -1;
     if (!has_mail(house, mask))
@@ -186,6 +187,8 @@ static PyObject *SeatBase_give_rings(SeatBase *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!LL:give_rings", ready_queue_type, &queue, atomic_int_type,
                           &closed, &self->high_replies, &self->high_events))
         return NULL;
+    if (self->rings != NULL || self->closed != NULL)
+        return PyErr_Format(PyExc_RuntimeError, "this seat is furnished already");
     put_field(&self->closed, Py_NewRef(closed));
     put_field(&self->rings, Py_NewRef(queue));
     Py_RETURN_NONE;
@@ -196,6 +199,8 @@ static PyObject *SeatBase_give_desk(SeatBase *self, PyObject *const *args, Py_ss
 {
     if (n != 2 || !Py_IS_TYPE(args[0], desk_type))
         return PyErr_Format(PyExc_TypeError, "give_desk takes (desk, failed)");
+    if (self->desk != NULL)
+        return PyErr_Format(PyExc_RuntimeError, "this seat has its desk already");
     put_field(&self->failed, Py_NewRef(args[1]));
     put_field(&self->desk, Py_NewRef(args[0]));
     Py_RETURN_NONE;

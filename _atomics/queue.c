@@ -48,7 +48,9 @@ static int64_t list_append(house_list *list, HouseBase *house)
 {
     Py_INCREF(house);
     put_field(&house->next_house, NULL); /* Python's queues leave a None there */
+    atomic_store_explicit(&house->queued, 1, memory_order_relaxed);
     list_lock(list);
+    OTV_SEE(queued, house);
     if (list->tail == NULL)
         list->head = house;
     else
@@ -59,14 +61,28 @@ static int64_t list_append(house_list *list, HouseBase *house)
     return count;
 }
 
+/* The house behind the one that runs now. With many actors it is in no cache, and its turn would
+ * begin by waiting for memory several times; fetched now, it comes while its predecessor runs. Under
+ * the lock, because without it a thief might be ending that very house. */
+static inline void list_fetch_ahead(HouseBase *house)
+{
+    for (char *line = (char *)house; line < (char *)(house + 1); line += 64)
+        __builtin_prefetch(line, 1);
+}
+
 static HouseBase *list_unlink(house_list *list)
 {
     HouseBase *head = list->head;
     if (head != NULL) {
+        OTV_STEP(); /* whoever comes without the lock takes the same house */
+        OTV_SEE(unqueued, head);
         list->head = (HouseBase *)head->next_house;
         head->next_house = NULL;
+        atomic_store_explicit(&head->queued, 0, memory_order_relaxed);
         if (list->head == NULL)
             list->tail = NULL;
+        else
+            list_fetch_ahead(list->head);
         atomic_fetch_sub_explicit(&list->size, 1, memory_order_seq_cst);
     }
     return head;
@@ -89,6 +105,7 @@ static HouseBase *list_try_steal(house_list *list)
     if (list_size(list) <= 1 || !otv_try_lock(&list->lock, current_thread_id()))
         return NULL;
     HouseBase *head = list->head != list->tail ? list_unlink(list) : NULL;
+    OTV_SEE(stolen, head, list_size(list));
     otv_unlock(&list->lock);
     return head;
 }
@@ -140,6 +157,8 @@ static PyObject *HouseQueue_enqueue(HouseQueue *self, PyObject *house)
 {
     if (checked_house(house) < 0)
         return NULL;
+    if (atomic_load_explicit(&((HouseBase *)house)->queued, memory_order_relaxed))
+        return PyErr_Format(PyExc_RuntimeError, "%.80R is in a queue already", house);
     return PyLong_FromLongLong(queue_enqueue(self, (HouseBase *)house));
 }
 

@@ -124,10 +124,12 @@ static void Ring_dealloc(Ring *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    Py_TRASHCAN_BEGIN(self, Ring_dealloc) /* an item may be a ring */
     Ring_clear(self);
     free(self->ring.slots);
     type->tp_free((PyObject *)self);
     Py_DECREF(type);
+    Py_TRASHCAN_END
 }
 
 /* steal_half(victim, thief) */
@@ -371,6 +373,8 @@ static PyObject *ReadyQueue_furnish(ReadyQueue *self, PyObject *args)
                                 PyTuple_GET_ITEM(seats, i));
     if (!PyType_IsSubtype((PyTypeObject *)house_type, house_base_type))
         return PyErr_Format(PyExc_TypeError, "%.80R is no kind of house", house_type);
+    if (self->asleep != NULL) /* pushers follow these without a reference */
+        return PyErr_Format(PyExc_RuntimeError, "these rings are furnished already");
     put_field(&self->house_type, Py_NewRef(house_type));
     put_field(&self->seats, Py_NewRef(seats));
     put_field(&self->asleep, Py_NewRef(asleep));

@@ -94,6 +94,8 @@ static inline int64_t otv_ring_place(otv_ring *ring, int64_t nth)
 static inline int64_t otv_ring_append(otv_ring *ring, void *item)
 {
     int64_t count = otv_ring_held(ring);
+    OTV_SEE(queued, item);
+    OTV_STEP(); /* whoever comes without the lock fills the same slot */
     ring->slots[otv_ring_place(ring, count)] = item;
     otv_ring_grew(ring, count + 1);
     return count + 1;
@@ -149,6 +151,8 @@ static inline bool otv_ring_push_growing(otv_ring *ring, void *item, int64_t me)
 static inline void *otv_ring_unlink(otv_ring *ring)
 {
     void *item = ring->slots[ring->head];
+    OTV_STEP(); /* whoever comes without the lock takes the same item */
+    OTV_SEE(unqueued, item);
     ring->slots[ring->head] = NULL;
     ring->head = otv_ring_place(ring, 1);
     return item;
@@ -188,11 +192,14 @@ static inline void *otv_ring_steal_half(otv_ring *victim, otv_ring *thief, int64
         if (kept > room)
             kept = room;
         item = otv_ring_unlink(victim);
-        for (int64_t i = 0; i < kept; i++)
+        for (int64_t i = 0; i < kept; i++) {
             thief->slots[otv_ring_place(thief, own + i)] = otv_ring_unlink(victim);
+            OTV_SEE(queued, thief->slots[otv_ring_place(thief, own + i)]);
+        }
         /* Number 6: between these two a look may see what was moved in neither ring. The thief is
          * awake, and calls a sleeper after this. */
         otv_ring_shrank(victim, count - 1 - kept);
+        OTV_STEP(); /* the look that number 6 is about */
         otv_ring_grew(thief, own + kept);
         atomic_store_explicit(&victim->given, atomic_load(&victim->given) + 1,
                               memory_order_relaxed);

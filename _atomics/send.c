@@ -76,6 +76,7 @@ static int seat_wake_owner(SeatBase *seat)
 /* HouseManager.ready: queue the house, call a thief if there is much, wake the owner. */
 static int seat_ready(SeatBase *seat, HouseBase *house)
 {
+    OTV_LINGER(); /* READY and in no queue: whoever closes meanwhile does not find it */
     if (seat->rings != NULL)
         return pool_submit(seat, (PyObject *)house);
     if (seat->business == NULL || ((PlanBase *)house->plan)->channels)
@@ -124,7 +125,8 @@ static int answer(PyObject *asker, long long number, PyObject *reply)
     int failed = -1;
     if (id != NULL) {
         if (PyObject_TypeCheck(asker, house_base_type))
-            failed = house_answer((HouseBase *)asker, id, reply);
+            failed = settled((HouseBase *)asker) < 0
+                ? -1 : house_answer((HouseBase *)asker, id, reply);
         else
             failed = call_and_drop(PyObject_CallMethod(asker, "answer", "OO", id, reply));
         Py_DECREF(id);
@@ -192,7 +194,8 @@ static PyObject *AddressBase_ask(AddressBase *self, PyObject *const *args, Py_ss
     PyObject *future = NULL;
     bool usual = n == 1 || (n == 2 && Py_TYPE(args[1]) == (PyTypeObject *)known.message_promise);
     if (names == NULL && usual && house->plain && (stack = running_stack()) != NULL
-        && stack->house != NULL && stack->house != self->house) {
+        && stack->house != NULL
+        && PyObject_TypeCheck(stack->house, house_base_type) && stack->house != self->house) {
         HouseBase *asker = (HouseBase *)stack->house;
         future = n == 2 ? Py_NewRef(args[1])
                         : PromiseBase_new((PyTypeObject *)known.message_promise, NULL, NULL);

@@ -50,10 +50,19 @@ static int reply_with(StackBase *stack, PyObject *result)
 static int advance(HouseBase *house, StackBase *stack, CoroutineBase *state)
 {
     PyObject *item = NULL;
-    switch (PyIter_Send(state->coroutine, Py_None, &item)) {
+    if (!is_some(state->coroutine)) {
+        PyErr_SetString(PyExc_TypeError, "this CoroutineState has no coroutine");
+        return -1;
+    }
+    PyObject *coroutine = Py_NewRef(state->coroutine); /* the field is the handler's to reach */
+    PySendResult sent = PyIter_Send(coroutine, Py_None, &item);
+    Py_DECREF(coroutine);
+    switch (sent) {
     case PYGEN_RETURN: {
         int failed = 0;
-        if (replies(stack))
+        if (stack->done)
+            failed = call_and_drop(PyObject_CallOneArg(known.refuse_finish, (PyObject *)stack));
+        else if (replies(stack))
             failed = reply_with(stack, item);
         else
             stack->done = 1;
@@ -153,6 +162,7 @@ static inline PyObject *next_message(HouseBase *house, int box, int64_t *left)
 {
     if (*left <= 0 || otv_has_mail(&house->cell.box[BOX_system]))
         return NULL;
+    OTV_SEE(mailbox, box);
     PyObject *message = (PyObject *)otv_pop(&house->cell.box[box]);
     if (message != NULL)
         --*left;
@@ -162,6 +172,10 @@ static inline PyObject *next_message(HouseBase *house, int box, int64_t *left)
 /* engine.receive_reply, for one reply to one ask. */
 static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
 {
+    if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) != 2) {
+        PyErr_Format(PyExc_TypeError, "a reply is a pair (ids, reply), not %.80R", item);
+        return -1;
+    }
     PyObject *ids = PyTuple_GET_ITEM(item, 0), *reply = PyTuple_GET_ITEM(item, 1);
     PromiseBase *promise = NULL;
     long long aid;
@@ -174,8 +188,10 @@ static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
         return call_and_drop(PyObject_CallFunctionObjArgs(
             known.receive_reply, context, house, ids, reply, NULL));
     int failed = 0;
-    if (is_some(promise->timer))
+    if (is_some(promise->timer)) {
         failed = call_and_drop(call_method(promise->timer, "cancel", NULL));
+        put_field(&promise->timer, Py_NewRef(Py_None));
+    }
     put_field(&promise->outcome, Py_NewRef(known.success));
     put_field(&promise->value, Py_NewRef(reply));
     StackBase *stack = (StackBase *)promise->stack;
@@ -202,6 +218,10 @@ static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
 static PyObject *handler_of(PyObject *handlers, PyObject *message)
 {
     PyObject *handler;
+    if (handlers == NULL) {
+        PyErr_SetString(PyExc_TypeError, "this plan has no handlers");
+        return NULL;
+    }
     if (PyDict_GetItemRef(handlers, (PyObject *)Py_TYPE(message), &handler) == 0)
         handler = PyObject_GetItem(handlers, (PyObject *)Py_TYPE(message));
     return handler;
@@ -216,7 +236,7 @@ static int run_bare(ContextBase *context, HouseBase *house, PyObject *actor, PyO
     PyObject *handler = handler_of(((PlanBase *)house->plan)->handlers, message);
     PyObject *result = NULL;
     int failed;
-    put_field(&context->message, item);
+    put_field(&context->message, Py_NewRef(item)); /* a turn inside the handler may change it */
     context->bare = asked ? BARE_ASK : BARE_NOTICE;
     if (handler != NULL) {
         PyObject *args[3] = {NULL, actor, message};
@@ -249,6 +269,7 @@ static int run_bare(ContextBase *context, HouseBase *house, PyObject *actor, PyO
     /* Handled. Code that runs from now on (the message's __del__, say) has no stack to ask on. */
     context->bare = NOT_BARE;
     Py_XDECREF(result);
+    Py_DECREF(item);
     return failed;
 }
 
@@ -270,13 +291,38 @@ static int run_with_stack(ContextBase *context, HouseBase *house, PyObject *item
     return failed;
 }
 
+/* Anybody can put anything into a mailbox: what is no envelope is refused, not followed. */
+static bool is_envelope(PyObject *item)
+{
+    EnvelopeBase *envelope = (EnvelopeBase *)item;
+    if (PyObject_TypeCheck(item, (PyTypeObject *)known.envelope) && envelope->asker != NULL
+        && envelope->message != NULL)
+        return true;
+    PyErr_Format(PyExc_TypeError, "an ask comes in an Envelope, not as %.80R", item);
+    return false;
+}
+
+/* The next ask or notice, to the end of its handler; its reference is taken over. */
+static int run_message(ContextBase *context, HouseBase *house, PyObject *actor, PyObject *item,
+                       bool asked)
+{
+    PlanBase *plan = (PlanBase *)house->plan;
+    if (asked && !is_envelope(item)) {
+        Py_DECREF(item);
+        return -1;
+    }
+    return (asked ? plan->short_asks : plan->short_notices)
+        ? run_bare(context, house, actor, item, asked)
+        : run_with_stack(context, house, item, asked);
+}
+
 /* House._dispatch for a pass with nothing but replies, asks and notices. */
 static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *left)
 {
-    PlanBase *plan = (PlanBase *)house->plan;
     PyObject *actor = Py_NewRef(house->actor); /* a handler may end its actor */
     PyObject *item;
     int failed = 0;
+    OTV_SEE(pass);
     if (mail & REPLY_BIT)
         while (!failed && (item = next_message(house, BOX_reply, left)) != NULL) {
             failed = receive_reply(context, house, item);
@@ -284,15 +330,12 @@ static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *
         }
     for (int box = BOX_ask; box <= BOX_notice && !failed; box++) {
         bool asked = box == BOX_ask;
-        bool bare = asked ? plan->short_asks : plan->short_notices;
         if (!(mail & (1 << box)))
             continue;
         while (!failed && !is_some(house->barrier)
                && (item = next_message(house, box, left)) != NULL)
-            failed = bare ? run_bare(context, house, actor, item, asked)
-                          : run_with_stack(context, house, item, asked);
-        if (bare)
-            Py_CLEAR(context->message);
+            failed = run_message(context, house, actor, item, asked);
+        Py_CLEAR(context->message);
     }
     Py_DECREF(actor);
     return failed;
@@ -374,6 +417,7 @@ static int complete(HouseBase *house)
         return house_run_to_ready(&house->cell) < 0 ? -1 : seat_ready(seat, house);
     }
     atomic_store_explicit(&house->high_priority, high, memory_order_relaxed);
+    OTV_LINGER(); /* mail that comes now is for the second look */
     if (house_run_to_waiting(&house->cell) < 0)
         return -1;
     if (has_mail(house, mask))
@@ -404,20 +448,17 @@ static PyObject *run_state_actors(SeatBase *self, ContextBase *context, long lon
 {
     long long count = 0;
     HouseBase *house;
-    while ((house = queue_dequeue((HouseQueue *)self->business)) != NULL) {
+    otv_cell *stopping = cell_of(self->stopping);
+    while (!otv_load(stopping)
+           && (house = queue_dequeue((HouseQueue *)self->business)) != NULL) {
         int scheduled = house_try_schedule(&house->cell);
         int failed = scheduled > 0 ? run_turn(house, context) : scheduled;
         Py_DECREF(house);
         if (failed)
             return NULL;
         count++;
-        /* A look at the clock costs about as much as a short turn: one look for many turns. */
-        if (count % self->stride == 0) {
-            if (otv_load(cell_of(self->stopping)))
-                break;
-            if (deadline >= 0 && clock_ns() >= deadline)
-                break;
-        }
+        if (deadline >= 0 && count % self->stride == 0 && clock_ns() >= deadline)
+            break;
     }
     return PyLong_FromLongLong(count);
 }

@@ -210,7 +210,7 @@ static int add_tables(PyObject *dict)
     return failed ? -1 : 0;
 }
 
-static PyObject *build_face(void)
+static PyObject *build_dict(void)
 {
     PyObject *dict = PyDict_New();
     if (dict == NULL)
@@ -260,16 +260,34 @@ failed:
     return NULL;
 }
 
+/* The types are in variables of this file: made a second time, they would be strangers to those that
+ * live. So a process makes them once, for the interpreter that asks first, and a module that is
+ * loaded again there gets the same ones. Another interpreter of the process gets none: the types
+ * are immortal objects of the first. */
+static _Atomic int64_t home = -1; /* the first interpreter's id; ids are not used twice */
+
+enum { ELSEWHERE = 1 };
+
+static uintptr_t build_face(void)
+{
+    static PyObject *face; /* the import system lets one thread of an interpreter in */
+    int64_t nobody = -1, here = PyInterpreterState_GetID(PyInterpreterState_Get());
+    if (!atomic_compare_exchange_strong(&home, &nobody, here) && nobody != here)
+        return ELSEWHERE;
+    if (face == NULL && (face = build_dict()) == NULL)
+        PyErr_Print();
+    return (uintptr_t)face;
+}
+
 /* cffi detaches the thread around a call, so attach again before touching Python. Returns the
- * address of a new dict (the caller owns the reference) or 0 with the exception printed. */
+ * address of a dict that lives as long as the process; 0 with the exception printed; or 1, which is
+ * no address: another interpreter has it. */
 uintptr_t otv_native_face(void)
 {
     PyGILState_STATE attached = PyGILState_Ensure();
-    PyObject *face = build_face();
-    if (face == NULL)
-        PyErr_Print();
+    uintptr_t face = build_face();
     PyGILState_Release(attached);
-    return (uintptr_t)face;
+    return face;
 }
 
 /* ---- the small teachable face: cells as cffi sees them ------------------------------------- */

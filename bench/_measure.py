@@ -213,6 +213,9 @@ def facts() -> dict[str, Any]:
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
         "cpu": model,
+        "memory GB": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "system": f"{platform.system()} {platform.release()}",
+        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "load": [round(load, 2) for load in os.getloadavg()],
     }
 

@@ -60,6 +60,7 @@ def arguments() -> argparse.Namespace:
     add("--gil-python", metavar="PATH", default=os.environ.get("OTAVIA_FT_BENCH_GIL"),
         help="an ordinary Python, to run the peers on that too (./ft gives one)")  # fmt: skip
     for workload, what in (("many", "actors"), ("growth-actors", "actors"),
+                           ("growth-in-order", "actors"), ("growth-worst", "actors"),
                            ("growth-queue", "queued messages")):  # fmt: skip
         usual = f"{WORKLOADS[workload].n:,}; {WORKLOADS[workload].full:,} with --full"
         add(f"--{workload}", type=int, metavar="N", help=f"{what} of this workload ({usual})")
@@ -139,8 +140,9 @@ def measure(workloads: list[str], options: argparse.Namespace, machine: dict[str
             for name, contender, python in contenders_for(workload, options):
                 turns[workload, name] = Turn(contender, python, workload, options)
         rounds = min(options.rounds, WORKLOADS[workloads[0]].rounds or options.rounds)
+        names = list(dict.fromkeys(name for _, name in turns))
         for number in range(rounds):
-            for name in dict.fromkeys(name for _, name in turns):
+            for name in reversed(names) if number % 2 else names:
                 for workload in workloads:
                     if (workload, name) in turns:
                         turns[workload, name].take()
@@ -163,16 +165,29 @@ def measure(workloads: list[str], options: argparse.Namespace, machine: dict[str
 
 
 def remarks(results: Mapping[str, Any]) -> list[str]:
-    """What a reader should know of the contenders: who is absent, who turned the GIL on."""
-    said: dict[str, None] = {}
-    for figures in results.values():
+    """What a reader should know of the contenders: who turned the GIL on, why
+    there is no figure where there is none, and what is not the median of all rounds."""
+    gil: dict[str, None] = {}
+    gaps: dict[tuple[str, str], list[str]] = {}
+    rounds: dict[str, list[str]] = {}
+    for workload, figures in results.items():
+        work = WORKLOADS[workload]
         for name, figure in figures.items():
             if figure.get("gil") and not name.endswith("(GIL)"):
-                said[f"{name}: its import turned the GIL on"] = None
+                gil[f"{name}: its import turned the GIL on"] = None
             why = figure.get("why")
-            if why and why != "-":
-                said[f"{name}: {why.splitlines()[-1]}"] = None
-    return list(said)
+            if why and not name.endswith("(GIL)"):
+                gaps.setdefault((name, why.splitlines()[-1]), []).append(work.title)
+        if work.why_rounds:
+            rounds.setdefault(work.why_rounds, []).append(work.title)
+        if work.ours_only:
+            gaps.setdefault(("all peers", work.ours_only), []).append(work.title)
+    return [
+        *gil,
+        *(f"{name}: no figure for {'; '.join(titles)}: {why}"
+          for (name, why), titles in gaps.items()),
+        *(f"{'; '.join(titles)}: {why}" for why, titles in rounds.items()),
+    ]  # fmt: skip
 
 
 def main() -> None:

@@ -140,8 +140,8 @@ class ChannelTimeoutEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class ResourceTimeoutEvent(Event):
-    """A timer of a thread's own resource went off. The runtime's own pools need none: each thread
-    looks after them between its turns."""
+    """A timer of a thread's own resource (an object pool, a channel's buffers) went off; goes to
+    the thread, which calls `resource.handle_timeout(event)`."""
 
     register_id: int
     resource: Any

@@ -9,8 +9,12 @@ with ActorSystem(workers=4) as system:
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401  # see the end of this module
 import logging
+import os
+import signal
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -84,6 +88,7 @@ class ActorSystem:
         self.register = Register()
         self.timer = Timer(self.config.timer_tick_ms / 1000, clock)
         self.outside = OutsideAsks(self.timer, self.dead_letters)
+        self._timer_thread: TimerThread | None = None
         self._ids = AtomicInt()
         self._shutdown = Shutdown(self)
         self.scheduler = self._make_scheduler()
@@ -107,7 +112,8 @@ class ActorSystem:
 
     def stop_timer(self) -> None:
         """Step 5 of the shutdown."""
-        self._timer_thread.stop()
+        if self._timer_thread is not None:
+            self._timer_thread.stop()
         self._pressure.end()  # after the last look: nobody would take the brake off again
 
     # ---- actors
@@ -140,9 +146,9 @@ class ActorSystem:
             return ActorAddress(house)
         if isinstance(num, bool) or not isinstance(num, int) or num < 1:
             raise ValueError(f"num={num!r}: build at least one actor")
-        if not self._shutdown.running:
-            raise SystemStopped(f"{self.name} is stopping and builds no more actors")
+        self._check_running()
         actors = [_made(factory, args, kwargs) for _ in range(num)]
+        self._check_running()  # again: a factory may take its time
         if len({id(actor) for actor in actors}) < num:
             raise TypeError(f"{factory!r} made the same actor twice: each needs one of its own")
         seats = self.scheduler.place(num, actors[0].has_channels)
@@ -161,11 +167,15 @@ class ActorSystem:
         self, factory: Callable[..., AbstractActor], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> House:
         """A house for one actor, not mounted yet: a parent has to enter it first."""
-        if not self._shutdown.running:
-            raise SystemStopped(f"{self.name} is stopping and builds no more actors")
+        self._check_running()
         actor = _made(factory, args, kwargs)
+        self._check_running()  # again: a factory may take its time
         seat = self.scheduler.seat(actor.has_channels)
         return house_for(actor, seat, self._ids.get_and_add(1) + 1)
+
+    def _check_running(self) -> None:
+        if not self._shutdown.running:
+            raise SystemStopped(f"{self.name} is stopping and builds no more actors")
 
     @overload
     def ask[R](
@@ -195,9 +205,10 @@ class ActorSystem:
     def stop(self, timeout: float | None = None) -> None:
         """Finish what is queued (at most `timeout` seconds), say goodbye, end every thread.
 
-        Returns when it is done, whoever began it. Not inside a handler: see `signal_stop`.
+        Returns when it is done, whoever began it. Not inside a handler: see `signal_stop`. In a
+        callback that the stop itself has called it returns at once: see `otavia_ft.shutdown`.
         """
-        if me() is not None:
+        if self._in_handler():
             raise OutsideActor(
                 "system.stop() waits for all handlers, so a handler cannot call it: "
                 "use system.signal_stop()"
@@ -205,9 +216,10 @@ class ActorSystem:
         try:
             self._shutdown.stop_and_wait(timeout)
         except KeyboardInterrupt:
-            # The second Ctrl-C. (The first one ended the `with` block that called us.)
+            # The second Ctrl-C. (The first one ended the `with` block that called us.) It may have
+            # come before anybody had begun to stop.
             self._shutdown.force()
-            self._shutdown.wait(None)
+            self._shutdown.stop_and_wait(0)
             raise
 
     def signal_stop(self) -> None:
@@ -215,8 +227,25 @@ class ActorSystem:
         self._shutdown.signal()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until the system has stopped. False: not within `timeout` seconds."""
+        """Block until the system has stopped. False: not within `timeout` seconds.
+
+        In a callback that the stop itself has called it returns False at once.
+        """
+        if timeout is None and self._in_handler():
+            raise OutsideActor(
+                "system.wait() waits for the end of all handlers, so a handler cannot wait there"
+            )
         return self._shutdown.wait(timeout)
+
+    def _in_handler(self) -> bool:
+        """Whether the caller runs on one of this system's own ActorThreads."""
+        context = me()
+        return context is not None and context.owner.system is self
+
+    @property
+    def on_timer_thread(self) -> bool:
+        """Whether the caller is an action of the timer's."""
+        return self._timer_thread is not None and self._timer_thread.is_current
 
     def __enter__(self) -> Self:
         return self
@@ -284,14 +313,45 @@ def _tell_about_the_gil() -> None:
         )
 
 
-# At the interpreter's end a system that is still running is stopped in order. One registration for
-# all: atexit would keep an entry for every system there ever was.
+# At the end of the main thread, which is the end of the program, a system that is still running is
+# stopped in order. One registration for all: Python would keep an entry for every system there ever
+# was.
+EXIT_GRACE_S = 1.0
 _running: dict[int, weakref.ref[ActorSystem]] = {}
 
 
-@atexit.register
 def _stop_at_exit() -> None:
-    for reference in list(_running.values()):
-        system = reference()
-        if system is not None:
-            system.stop(timeout=1.0)
+    """Stop all systems, one after the other. Nothing that one of them does spares the others."""
+    systems = [system for reference in list(_running.values()) if (system := reference())]
+
+    def hurry(*_: Any) -> None:
+        for system in systems:
+            system._shutdown.force()
+
+    # The protocol runs on this thread, since no other can be started now. So Ctrl-C must not raise
+    # in the middle of it; that it means "forced" stays as it is.
+    ours = bool(systems) and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, hurry)
+    for system in systems:
+        try:
+            system.stop(timeout=EXIT_GRACE_S)
+        except BaseException:  # a signal's handler of the user's, perhaps
+            hurry()
+            _log.exception("%s could not be stopped in order", system.name)
+    if ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Before Python joins the threads that are not daemons, because one that waits for an answer would
+# keep the program from ending; and before executors, which register themselves there when they are
+# imported, wait for tasks that do (the last registered is called first). The place has no public
+# name. `atexit` comes after the threads, for whoever has come too late for the first call.
+_before_threads_are_joined: Callable[[Callable[[], Any]], Any] = getattr(
+    threading, "_register_atexit", atexit.register
+)
+_before_threads_are_joined(_stop_at_exit)
+atexit.register(_stop_at_exit)
+
+# A forked child has its parent's systems without their threads: there is nothing to stop.
+os.register_at_fork(after_in_child=_running.clear)

@@ -49,10 +49,14 @@ def check_timeout(seconds: Any) -> None:
         raise ValueError(f"timeout={seconds!r}: give a number of seconds above 0, or None")
 
 
+def _nothing(_: Any) -> None:
+    """The action of a task that has ended."""
+
+
 class TimerTask:
     """One registered timer; the handle to cancel or move it."""
 
-    __slots__ = ("_wheel", "action", "argument", "bucket", "due", "id", "period")
+    __slots__ = ("__weakref__", "_wheel", "action", "argument", "bucket", "due", "id", "period")
 
     def __init__(
         self, wheel: Timer, number: int, action: Callable[[Any], Any], argument: Any
@@ -77,6 +81,10 @@ class TimerTask:
     def update(self, seconds: float) -> None:
         """Let it fire that many seconds from now instead; also after it has fired."""
         self._wheel.update(self, seconds)
+
+    def end(self) -> None:
+        """Cancel it for good: an update does nothing any more. For those whose owner is gone."""
+        self._wheel.end(self)
 
     def __repr__(self) -> str:
         return f"<TimerTask {self.id} {'pending' if self.pending else 'over'}>"
@@ -154,6 +162,12 @@ class Timer:
             self._count -= 1
         return True
 
+    def end(self, task: TimerTask) -> None:
+        """See `TimerTask.end`. The action goes too, and with it what it belongs to."""
+        with self._lock:
+            task.action = _nothing
+        self.cancel(task)
+
     def update(self, task: TimerTask, seconds: float) -> None:
         """See `TimerTask.update`."""
         if not 0 <= seconds < math.inf:
@@ -216,6 +230,8 @@ class Timer:
         tick = self._tick_for(due)
         bucket: Bucket = {}
         with self._lock:
+            if task.action is _nothing:
+                return
             old = task.bucket
             if old is None:
                 self._count += 1
@@ -312,6 +328,11 @@ class TimerThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         timer.wake = self._parker.wake
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs on it."""
+        return self._thread is threading.current_thread()
+
     def start(self) -> None:
         """Begin to fire. Not with the first timer: that may come from a signal's handler."""
         self._thread.start()
@@ -329,6 +350,6 @@ class TimerThread:
         """End the thread and wait for it; timers that were not due never fire. Once."""
         self._stopping.set(1)
         self._parker.wake()
-        if self._thread is not threading.current_thread():  # an action may be what stops us
+        if not self.is_current:  # an action may be what stops us
             self._thread.join()
         self._bell.close()

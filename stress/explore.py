@@ -12,13 +12,16 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 
+from stress.arguments import at_least, positive, positive_float
+from stress.display import display
 from stress.explorer.engine import Result, Runner, explore
 from stress.explorer.loading import Runtime, load_runtime
 from stress.explorer.replay import TokenError, minimise, read_token, replay, token
 from stress.explorer.scenario import Scenario, scenarios
 from stress.explorer.table import table
+from stress.explorer.world import DivergedError
 from stress.mutants import Mutant, mutants
 
 __all__ = ["main", "suitable"]
@@ -38,11 +41,12 @@ def arguments() -> argparse.ArgumentParser:
     add("--mode", choices=("dfs", "random", "pct"), help="dfs: exhaustive, with partial-order "
         "reduction; pct: random priorities with a known probability of success; random: a die at "
         "each step; by default what suits the scenario")  # fmt: skip
-    add("--bound", type=_count, metavar="N", help="dfs: only schedules with at most N preemptions")
-    add("--depth", type=_positive, default=3, metavar="D", help="pct: ordering constraints (3)")
-    add("--schedules", type=_positive, metavar="N", help="end after that many (pct, random: 1000)")
-    add("--seconds", type=float, metavar="S", help="end after that long, for each scenario "
-        "(by default 10 if neither a mode nor a number of schedules is given)")  # fmt: skip
+    add("--bound", type=partial(at_least, 0), metavar="N",
+        help="dfs: only schedules with at most N preemptions")  # fmt: skip
+    add("--depth", type=positive, default=3, metavar="D", help="pct: ordering constraints (3)")
+    add("--schedules", type=positive, metavar="N", help="end after that many (pct, random: 1000)")
+    add("--seconds", type=positive_float, metavar="S", help="end after that long, for each "
+        "scenario (10 if neither a mode nor a number of schedules is given)")  # fmt: skip
     add("--seed", type=int, default=0, help="of pct and random (0)")
     add(
         "--tso", action="store_true", help="lazy sets stay in a store buffer for a while, as on x86"
@@ -52,20 +56,6 @@ def arguments() -> argparse.ArgumentParser:
     add("--mutant", metavar="NAME", help="plant this bug and search the scenario that shows it: "
         "see ./ft mutants --list")  # fmt: skip
     return parser
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return number
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,7 +83,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = 0
     started = time.monotonic()
     schedules = steps = 0
-    with _display() as progress:
+    with display("exploring") as show:
+
+        def progress(result: Result) -> None:
+            mode = result.mode if result.bound is None else f"{result.bound} preemptions"
+            so_far, seconds = schedules + result.schedules, time.monotonic() - started
+            colour = "red" if found else "green"
+            show(
+                f"{result.scenario} ({mode}, {result.model}): {result.schedules} schedules, "
+                f"{result.steps} steps, {result.cut} cut; {so_far} schedules in all, "
+                f"{so_far / seconds:.0f} a second, [{colour}]{found} findings[/]"
+            )
+
         for cls in chosen.values():
             mine = {size: n for size, n in sizes.items() if size in cls.sizes}
             runtime = None if mutant is None else mutated(cls, mutant)
@@ -138,9 +139,15 @@ def _sizes(
         name, _, number = text.partition("=")
         if not number.isdecimal():
             parser.error(f"--size {text}: it has the form NAME=N")
-        if not any(name in cls.sizes for cls in chosen.values()):
+        having = [cls for cls in chosen.values() if name in cls.sizes]
+        if not having:
             parser.error(f"--size {text}: none of the scenarios has such a size")
-        sizes[name] = int(number)
+        try:
+            sizes[name] = int(number)
+            for cls in having:
+                cls.full_sizes({name: sizes[name]})
+        except ValueError as error:
+            parser.error(f"--size {text}: {error}")
     return sizes
 
 
@@ -250,32 +257,15 @@ def _replay(cls: type[Scenario], text: str, mutant: Mutant | None) -> int:
     except TokenError as error:
         print(f"explore: {error}", file=sys.stderr)
         return 2
-    world = replay(runner, actions)
+    try:
+        world = replay(runner, actions)
+    except DivergedError as error:
+        print(f"explore: {error}: the token is damaged", file=sys.stderr)
+        return 2
     print(table(world, shutil.get_terminal_size((120, 24)).columns))
     if world.violation is None:
         print("=> nothing went wrong")
     return 0 if world.violation is None else 1
-
-
-@contextmanager
-def _display() -> Iterator[Progress]:
-    """A line that tells how far the search is, on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda result: None
-        return
-    try:
-        from rich.console import Console
-    except ImportError:  # only the display needs it
-        yield lambda result: None
-        return
-    with Console(stderr=True).status("exploring") as status:
-
-        def show(result: Result) -> None:
-            what = f"{result.schedules} schedules, {result.steps} steps, {result.cut} cut"
-            mode = result.mode if result.bound is None else f"{result.bound} preemptions"
-            status.update(f"{result.scenario} [{mode}, {result.model}]: {what}")
-
-        yield show
 
 
 if __name__ == "__main__":

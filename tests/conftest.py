@@ -6,6 +6,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,17 +40,20 @@ def clean_environment() -> dict[str, str]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What the explorer's tests have searched: numbers that a pass alone does not tell."""
-    lines = [
-        line
-        for outcome in ("passed", "failed")
-        for report in terminalreporter.getreports(outcome)
-        for name, line in getattr(report, "user_properties", ())
-        if name == "explored"
-    ]
+    told: dict[str, list[Any]] = {"explored": [], "explorer's runs": [], "explorer's seconds": []}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, value in getattr(report, "user_properties", ()):
+                if name in told:
+                    told[name].append(value)
+    lines, runs, seconds = told.values()
     if lines:
         terminalreporter.section("explored")
         for line in sorted(lines):
             terminalreporter.write_line(line)
+        terminalreporter.write_line(
+            f"the explorer's searches: {sum(runs)} runs, {sum(seconds):.0f} s of a core"
+        )
 
 
 @pytest.fixture

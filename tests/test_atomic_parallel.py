@@ -455,6 +455,111 @@ class TestRunnerMark:
         assert list(cell.drain(Mailbox.ASK, 10)) == ["mail"]
 
 
+class TestTakerMark:
+    """Taking from a cell that nobody runs is one thread's business; a second one is our own bug."""
+
+    @staticmethod
+    def mark_of(cell: HouseCell) -> ctypes.c_int64:
+        """The word that says who is taking right now: after the state and the runner."""
+        return ctypes.c_int64.from_address(id(cell) + object.__basicsize__ + 16)
+
+    def test_a_second_taker_is_caught_and_takes_nothing(self):
+        cell = HouseCell()
+        cell.put(Mailbox.ASK, "mail")
+        self.mark_of(cell).value = 12345
+        for take in (
+            lambda: cell.take(Mailbox.ASK, None),
+            lambda: list(cell.drain(Mailbox.ASK, 1)),
+            lambda: cell.put_front(Mailbox.ASK, "first"),
+        ):
+            with pytest.raises(InvariantError, match="that thread 12345 is taking from"):
+                take()
+        assert self.mark_of(cell).value == 12345
+        self.mark_of(cell).value = 0
+        assert list(cell.drain(Mailbox.ASK, 10)) == ["mail"]
+
+    def test_every_way_of_taking_gives_the_mark_back(self):
+        cell = HouseCell()
+        for mailbox in Mailbox:
+            for use in (
+                lambda m: cell.take(m, None),
+                lambda m: list(cell.drain(m, 1)),
+                lambda m: list(cell.drain(m, 0)),
+                lambda m: cell.put_front(m, "mail"),
+                lambda m: cell.take(m, None),
+                lambda m: cell.put_front(m, "mail"),
+                lambda m: list(cell.drain(m, 10)),
+            ):
+                use(mailbox)
+                assert self.mark_of(cell).value == 0
+        assert cell.mail() == 0
+
+    def test_a_runner_that_enters_waits_until_the_step_of_a_taker_is_done(self):
+        cell = waiting_cell()
+        assert cell.try_ready()
+        assert cell.try_schedule()
+        self.mark_of(cell).value = 12345
+        entered = threading.Event()
+
+        def run() -> None:
+            assert cell.try_run()
+            entered.set()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        while cell.runner == 0:
+            os.sched_yield()
+        assert not entered.wait(0.05)
+        self.mark_of(cell).value = 0
+        assert entered.wait(LIMIT)
+        thread.join()
+
+    @pytest.mark.parametrize("other", ["taker", "runner"])
+    def test_two_that_take_at_once_break_nothing(self, run_python, other):
+        """In a child process, for what they would break is the heap: every message comes out once,
+        or stays where it is, and whoever is not alone is told so."""
+        result = run_python(
+            """
+import sys, threading
+from otavia_ft.atomic import HouseCell, InvariantError, Mailbox
+
+other, each, refused = sys._xoptions["other"], 2000, 0
+for _ in range(150):
+    cell, barrier = HouseCell(), threading.Barrier(2)
+    cell.begin_mount(), cell.end_mount(), cell.try_ready(), cell.try_schedule()
+    for number in range(each):
+        cell.put(Mailbox.NOTICE, [number])
+    taken = [], [], []
+
+    def take(side):
+        global refused
+        barrier.wait()
+        if side and other == "runner":
+            assert cell.try_run()
+        while cell.size(Mailbox.NOTICE):
+            try:
+                message = cell.take(Mailbox.NOTICE, None)
+            except InvariantError:
+                refused += 1
+                continue
+            if message is not None:
+                taken[side].append(message[0])
+
+    threads = [threading.Thread(target=take, args=[side]) for side in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken[0] + taken[1]) == list(range(each)), len(taken[0] + taken[1])
+    assert (cell.size(Mailbox.NOTICE), cell.mail()) == (0, 0)
+print("whole")
+""",
+            "-X",
+            f"other={other}",
+        )
+        assert (result.returncode, result.stdout) == (0, "whole\n"), result.stderr[-2000:]
+
+
 class TestMailboxes:
     @pytest.mark.stress
     @pytest.mark.parametrize("mailbox", Mailbox)

@@ -1,5 +1,6 @@
 """Every benchmark still runs. Nothing is measured here: a smoke run is far too short for that."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -65,7 +66,37 @@ def test_figures_of_before_can_be_shown_and_judged_again(tmp_path):
 @pytest.mark.skipif(
     not (ROOT / ".git").exists() or shutil.which("git") is None, reason="not a git checkout"
 )
-def test_the_guard_compares_this_tree_with_a_revision():
-    columns = smoke("guard", "--only", "counting").split()
-    assert "HEAD" in columns
-    assert "counting" in columns
+def test_the_guard_compares_this_tree_with_a_revision(tmp_path):
+    figures = tmp_path / "guard.json"
+    output = smoke("guard", "--only", "counting", "--json", str(figures))
+    written = json.loads(figures.read_text())
+    known = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert known in written["revisions"]["base"]
+    assert known in written["revisions"]["here"]  # and "-dirty", if it is
+    assert f"base: {written['revisions']['base']}" in output
+    for dispatcher in ("pinned", "pool"):
+        assert set(written["runs"][dispatcher]) == {"counting"}
+        assert f"Dispatcher {dispatcher}" in output
+
+
+@pytest.mark.parametrize("arguments", [["--smoke"], ["--only", "counting"]])
+def test_the_guard_writes_no_figures_of_less_than_a_whole_run_to_the_page(arguments):
+    done = subprocess.run(
+        [sys.executable, str(BENCH / "guard.py"), "--docs", *arguments],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "--docs wants a whole run" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["asyncio", "executor", "threads"])
+@pytest.mark.parametrize("workload", ["bank", "many", "sieve", "timers", "fork-join-create"])
+def test_a_workload_runs_for_the_peers_of_the_standard_library(workload, name):
+    output = smoke("messages", "--only", workload, "--contenders", name)
+    assert f" {name} " in output.splitlines()[0]

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib import metadata
 
 import pytest
 
@@ -182,6 +183,28 @@ class TestDoctor:
         monkeypatch.setattr(doctor, "FREE_THREADED", True)
         monkeypatch.delenv("PYTHON_GIL", raising=False)
         assert said in doctor.who_turned_it_on(report)
+
+    def test_atomics_that_do_not_load_are_a_finding_too(self, root, tmp_path, run_python):
+        """As `./ft doctor` runs it: by its path."""
+        (tmp_path / "_atomics").mkdir()
+        (tmp_path / "_atomics" / "__init__.py").write_text("raise ImportError('no libffi here')\n")
+        program = str(root / "otavia_ft" / "cli" / "doctor.py")
+        result = run_python(
+            f"import runpy, sys; sys.argv = [{program!r}, 'json']\n"
+            "runpy.run_path(sys.argv[0], run_name='__main__')",
+            environment={"COLUMNS": "200", "PYTHONPATH": str(tmp_path)},
+        )
+        assert (result.returncode, result.stderr) == (1, "")
+        assert re.search(r"bad +imports +ImportError: no libffi here", result.stdout)
+        assert re.search(r"bad +atomics +ImportError: no libffi here", result.stdout)
+        assert re.search(r"^(ok)? +cores", result.stdout, re.MULTILINE), "the report went on"
+
+    def test_cffi_that_is_not_installed_is_a_finding(self, monkeypatch):
+        def version(name):
+            raise metadata.PackageNotFoundError(name)
+
+        monkeypatch.setattr(metadata, "version", version)
+        assert doctor.cffi_finding().fit is False
 
     @pytest.mark.parametrize("error", [AssertionError("lost"), ImportError("no such thing")])
     def test_atomics_that_fail_are_a_finding_and_not_a_traceback(self, error):

@@ -10,12 +10,15 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 from typing import TextIO
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+FREE_THREADED = sysconfig.get_config_var("Py_GIL_DISABLED") == 1
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="shell scripts")
 
@@ -83,6 +86,41 @@ def test_without_a_command_it_shows_the_help_and_fails():
 
 
 # ---------------------------------------------------------------------------------------------
+# tox
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["without", "with"])
+def test_plain_tox_fails_where_there_is_no_free_threaded_3_13(tmp_path, there):
+    """It skips other interpreters that are missing, so this one has an environment that asks."""
+    tox, path = shutil.which("tox"), "/usr/bin:/bin"
+    if tox is None:
+        pytest.skip("tox is not installed")
+    if shutil.which("python3.13t", path=path):
+        pytest.skip("this machine always has one")
+    if there and (sys.version_info[:2] != (3, 13) or not FREE_THREADED):
+        pytest.skip("this is another interpreter")
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("TOX", "PYTEST", "VIRTUAL"))}
+    found = {"TOX_DISCOVER": sys._base_executable} if there else {}
+    tox_command = [tox, "run", "--workdir", tmp_path, "--root", ROOT, "-c", ROOT / "tox.ini"]
+    listed = subprocess.run(
+        [tox, "list", "--no-desc", "-c", ROOT / "tox.ini"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "required" in listed.stdout.split()
+    result = subprocess.run(
+        [*tox_command, "-e", "required"],
+        env=kept | {"PATH": path} | found,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode == 0) is there, result.stdout + result.stderr
+    assert there or "no python3.13t:" in result.stderr
+
+
+# ---------------------------------------------------------------------------------------------
 # Setting up the environment
 
 # Plays an interpreter, its venv module and its pip. Every call is a line of the journal.
@@ -92,7 +130,7 @@ echo "$*" >>"$JOURNAL"
 case "$1 $2" in
     "-c "*) [ ! -e "$UNFIT" ] ;;
     "-m venv") mkdir -p "$3/bin"; cp "$me" "$3/bin/python"; cp "$me" "$3/bin/pytest" ;;
-    "-m pip") [ ! -e "$BROKEN_PIP" ] ;;
+    "-m pip") [ ! -e "$BROKEN_PIP" ] && { [ ! -e "$WHILE_PIP_RUNS" ] || . "$WHILE_PIP_RUNS"; } ;;
     "- "*) echo a-requirement ;;
     *) echo "running: $*" ;;
 esac
@@ -108,6 +146,7 @@ class Checkout:
         self.journal = folder / "journal"
         self.unfit = folder / "unfit"
         self.broken_pip = folder / "broken-pip"
+        self.while_pip_runs = folder / "while-pip-runs"
         self.fakes.mkdir()
         (self.root / "_atomics").mkdir(parents=True)
         shutil.copy2(ROOT / "ft", self.root / "ft")
@@ -122,6 +161,7 @@ class Checkout:
             "JOURNAL": str(self.journal),
             "UNFIT": str(self.unfit),
             "BROKEN_PIP": str(self.broken_pip),
+            "WHILE_PIP_RUNS": str(self.while_pip_runs),
         }
 
     def ft(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -207,6 +247,42 @@ class TestSetUp:
         assert checkout.ft_with_python("python").returncode == 0
         assert checkout.installs() == ["cli"]
 
+    def test_an_input_that_changes_while_pip_runs_installs_again(self, checkout):
+        """Pip may have looked at it before."""
+        checkout.while_pip_runs.write_text(f"echo changed >{checkout.root}/_atomics/types.c\n")
+        checkout.ft_with_python("python")
+        checkout.while_pip_runs.unlink()
+        checkout.installs()
+        checkout.ft_with_python("python")
+        assert checkout.installs() == ["cli"]
+        checkout.ft_with_python("python")
+        assert checkout.installs() == []
+
+    @pytest.mark.parametrize("way", ["copied", "moved"])
+    def test_a_checkout_in_another_place_gets_a_venv_of_its_own(self, checkout, way):
+        """A venv has the path of the checkout in it, and would run the code there."""
+        checkout.ft_with_python("python")
+        (checkout.root / ".venv" / "leftover").touch()
+        place = checkout.root.with_name("elsewhere")
+        if way == "copied":
+            shutil.copytree(checkout.root, place, symlinks=True)
+        else:
+            checkout.root.rename(place)
+        checkout.root = place
+        checkout.installs()
+        assert checkout.ft_with_python("python").stdout == f"{place}/.venv/bin/python\n"
+        assert checkout.installs() == ["cli"]
+        assert not (place / ".venv" / "leftover").exists()
+
+    def test_a_checkout_reached_by_a_link_is_the_same_checkout(self, checkout):
+        checkout.ft_with_python("python")
+        checkout.installs()
+        link = checkout.root.with_name("link")
+        link.symlink_to(checkout.root)
+        place, checkout.root = checkout.root, link
+        assert checkout.ft_with_python("python").stdout == f"{place}/.venv/bin/python\n"
+        assert checkout.installs() == []
+
     def test_another_interpreter_gets_a_new_venv(self, checkout):
         checkout.ft_with_python("python")
         leftover = checkout.root / ".venv" / "leftover"
@@ -259,6 +335,19 @@ class TestInterpreterSearch:
         write_script(checkout.fakes / "pyenv", f"echo {tmp_path}/pyenv\n")
         known = write_script(tmp_path / "pyenv/versions/3.13.5t/bin/python3.13t", FAKE_PYTHON)
         assert checkout.ft("python", "--base").stdout == f"{known}\n"
+
+    def test_takes_one_that_uv_knows_and_installs_none(self, checkout, tmp_path):
+        known = write_script(tmp_path / "uv" / "python3.13t", FAKE_PYTHON)
+        asked = tmp_path / "asked"
+        write_script(
+            checkout.fakes / "uv",
+            f'echo "$*" >>{asked}\n[ "$2" = find ] && echo {known}\n',
+        )
+        result = checkout.ft("python", "--base")
+        assert result.stdout == f"{known}\n"
+        [question] = asked.read_text().splitlines()
+        assert question.startswith("python find --no-python-downloads")
+        assert question.endswith(" 3.13t")
 
     def test_lets_uv_install_one(self, checkout, tmp_path):
         uv_python = tmp_path / "uv" / "python3.13t"
@@ -327,7 +416,9 @@ FAKE_MAKEFILE = """
 include settings.mk
 all:
 \techo compiled >>"$(JOURNAL)"
+\t: cc -c one.c; touch one.o
 \t[ ! -p "$(GATE)" ] || cat "$(GATE)"
+\t: cc -c two.c; touch two.o
 install:
 \tmkdir -p $(DESTDIR)$(PREFIX)/bin
 \tcp "$(NEW_PYTHON)" $(DESTDIR)$(PREFIX)/bin/python3.13t
@@ -356,13 +447,19 @@ class Machine:
             f"echo \"list='{self.apt}/sources.list'; parts='{self.apt}/parts/'\"\n",
         )
         write_script(fakes / "dpkg-query", "echo install ok installed\n")
+        # With "-c" it is asked for the source, without for the machine's own packages.
+        self.fakes = fakes
+        self.packages = folder / "packages"
+        self.options = folder / "options"
         write_script(
             fakes / "apt-get",
             f"""
+[ "$1" = -c ] || {{ echo "$*" >>{self.packages}; exit; }}
+apt-config -c "$2" dump >{self.options}
 case "$*" in
     *update*)
-        cat "${{APT_CONFIG%/*}}"/sources/*.sources >>{self.stanzas}
-        ! grep -q broken.test "${{APT_CONFIG%/*}}"/sources/*.sources ;;
+        cat "${{2%/*}}"/sources/*.sources >>{self.stanzas}
+        ! grep -q broken.test "${{2%/*}}"/sources/*.sources ;;
     *source*) cp {folder}/source.tar.gz python3.13_3.13.99.orig.tar.gz ;;
 esac
 """,
@@ -388,12 +485,12 @@ esac
             check=True,
         )
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [ROOT / ".ci/build-python"],
             env=self.environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             start_new_session=True,  # a signal to its group must not reach the tests
         )
@@ -506,6 +603,30 @@ class TestBuild:
         assert not machine.final.exists()
         assert machine.leftovers() == set()
 
+    def test_a_terminal_sees_how_far_it_is(self, machine):
+        os.mkfifo(machine.gate)
+        screen, terminal = os.openpty()
+        with open(screen, "rb", buffering=0) as seen:
+            process = machine.start(stderr=terminal)
+            os.close(terminal)
+            text = b""
+            with machine.open_gate():  # one of the two objects is there
+                while b"\r\x1b[Kcompiling 1/2  0:" not in text:
+                    text += seen.read(100)
+            output, _ = process.communicate()
+        assert (process.returncode, output) == (0, f"{machine.python}\n")
+
+    def test_a_log_gets_a_line_for_each_step(self, machine):
+        os.mkfifo(machine.gate)
+        process = machine.start()
+        with machine.open_gate():
+            lines = []
+            while not lines or "compiling" not in lines[-1]:
+                lines.append(process.stderr.readline())
+                assert lines[-1], lines
+        assert re.fullmatch(r"build-python: compiling [01]/2 \(\d+ s\)\n", lines[-1])
+        assert process.communicate()[0] == f"{machine.python}\n"
+
     def test_refuses_a_version_that_cannot_be_free_threaded(self):
         result = subprocess.run(
             [ROOT / ".ci/build-python", "3.12"], capture_output=True, text=True, check=False
@@ -545,6 +666,32 @@ class TestPackageSources:
         assert re.search(r"^Signed-By: /usr/share/keyrings/debian-archive-keyring", stanza, re.M)
         assert "Trusted" not in stanza
 
+    def test_unsigned_sources_are_refused_whatever_the_machine_allows(self, machine):
+        """As apt itself reads its files, and with the machine's own among them."""
+        real = shutil.which("apt-config")
+        if real is None:
+            pytest.skip("apt is not installed")
+        lax = machine.apt / "machine.conf"
+        (machine.apt / "conf.d").mkdir()
+        lax.write_text(f'Dir::Etc::parts "{machine.apt}/conf.d";\n')
+        names = [
+            "APT::Get::AllowUnauthenticated",
+            "Acquire::AllowInsecureRepositories",
+            "Acquire::AllowDowngradeToInsecureRepositories",
+            "Acquire::AllowWeakRepositories",
+        ]
+        machine.environment["APT_CONFIG"] = str(lax)
+        (machine.apt / "conf.d" / "99lax").write_text(
+            'Acquire::Retries "7";\n' + "".join(f'{name} "true";\n' for name in names)
+        )
+        fake = (machine.fakes / "apt-config").read_text()
+        write_script(machine.fakes / "apt-config", f'[ "$1" != -c ] || exec {real} "$@"\n' + fake)
+        machine.build()
+        options = machine.options.read_text().splitlines()
+        assert 'Acquire::Retries "7";' in options, "the machine's other settings stay"
+        for name in names:
+            assert [line for line in options if line.startswith(name)] == [f'{name} "false";']
+
     def test_no_mirror_that_works_is_an_error_that_names_the_log(self, machine):
         machine.add_source("debian.sources", "Types: deb\nURIs: http://broken.test/debian\n")
         status, _, errors = machine.build()
@@ -553,10 +700,34 @@ class TestPackageSources:
         assert "the log is" in errors
 
     def test_missing_packages_are_named_to_a_user_who_is_not_root(self, machine):
-        fakes = machine.environment["PATH"].partition(":")[0]
-        write_script(Path(fakes) / "dpkg-query", "exit 1\n")
-        write_script(Path(fakes) / "id", "echo 1000\n")
+        write_script(machine.fakes / "dpkg-query", "exit 1\n")
+        write_script(machine.fakes / "id", "echo 1000\n")
         status, _, errors = machine.build()
         assert status == 1
         assert "apt-get install gcc" in errors
         assert "libffi-dev" in errors
+        assert not machine.packages.exists()
+
+    def test_missing_packages_are_installed_for_root(self, machine):
+        write_script(
+            machine.fakes / "dpkg-query",
+            'case "$*" in *gcc* | *libbz2-dev*) exit 1 ;; esac\necho install ok installed\n',
+        )
+        write_script(machine.fakes / "id", "echo 0\n")
+        status, output, errors = machine.build()
+        assert (status, output) == (0, f"{machine.python}\n")
+        assert "installing build packages: gcc libbz2-dev\n" in errors
+        assert machine.packages.read_text().splitlines() == [
+            "update",
+            "install -y --no-install-recommends gcc libbz2-dev",
+        ]
+
+    def test_packages_that_root_cannot_install_are_an_error_that_names_the_log(self, machine):
+        write_script(machine.fakes / "dpkg-query", "exit 1\n")
+        write_script(machine.fakes / "id", "echo 0\n")
+        write_script(machine.fakes / "apt-get", "exit 100\n")
+        status, _, errors = machine.build()
+        assert status == 1
+        assert "could not install: gcc" in errors
+        assert "the log is" in errors
+        assert machine.leftovers() == set()

@@ -98,6 +98,61 @@ class TestSystemsWithTheGil:
         assert result.stderr == ""
 
 
+def test_a_second_load_gets_the_types_of_the_first(run_python, complaints):
+    result = run_python("""
+import importlib, sys
+import _atomics, otavia_ft
+from otavia_ft import ActorSystem
+first = _atomics.face
+assert importlib.reload(_atomics).face is first
+del sys.modules["_atomics"]
+assert importlib.import_module("_atomics").face is first
+with ActorSystem(workers=1):
+    print("fine")
+""")
+    assert (result.stdout, complaints(result.stderr)) == ("fine\n", "")
+
+
+def test_another_interpreter_of_the_process_is_refused_and_breaks_nothing(run_python):
+    result = run_python("""
+import _interpreters
+from otavia_ft import ActorSystem
+
+other = _interpreters.create("legacy")
+failed = _interpreters.run_string(other, "import otavia_ft")
+print(failed.type.__name__, failed.msg)
+_interpreters.destroy(other)
+with ActorSystem(workers=1):
+    print("fine")
+""")
+    refused, fine = result.stdout.splitlines()
+    assert refused.startswith("ImportError otavia_ft can be used in one interpreter"), refused
+    assert (fine, result.returncode) == ("fine", 0), result.stderr
+
+
+HIDE_THE_COMPILED_MODULE = """
+import sys
+
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name == "_atomics._native" else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+"""
+
+
+@pytest.mark.parametrize("gil", ["as it is", "wanted"])
+def test_a_package_that_was_not_built_says_so_with_and_without_the_gil(run_python, gil):
+    environment = {"PYTHON_GIL": "1"} if gil == "wanted" else {}
+    result = run_python(HIDE_THE_COMPILED_MODULE + "import otavia_ft", environment=environment)
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: the compiled module _atomics._native is missing"), last
+    assert "./ft" in last, "it says what to do"
+
+
 def test_every_module_imports_without_a_warning(run_python):
     """Also on a build with the GIL, where the tests above are skipped."""
     result = run_python(IMPORT_ALL + USE_CFFI)

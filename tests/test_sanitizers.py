@@ -160,7 +160,7 @@ def test_a_planted_use_after_free_is_reported(address_sanitizer, root):
 def edited(root: Path, folder: Path, header: str, sound: str, broken: str) -> Path:
     """A copy of the driver and its headers, in which one text is replaced by another."""
     (folder / "_atomics").mkdir()
-    for name in ("driver.c", "atomics.h", "mailbox.h", "rings.h", "bell.h"):
+    for name in ("driver.c", "marks.h", "atomics.h", "mailbox.h", "rings.h", "bell.h"):
         text = (root / "_atomics" / name).read_text()
         if name == header:
             assert text.count(sound) == 1

@@ -3,9 +3,10 @@
 catalogue.py   what there is to run: names, sizes, units
 common.py      what the programs of all contenders share
 otavia.py      the workloads as actors of this package (more of them in otavia_jobs.py)
-otavia_load.py what only makes sense for us: wake-ups and growth; and our side of the latency
+otavia_load.py our side of the latency, and wake-ups
+growth.py      does a message cost more with more actors, or with more messages waiting?
 peers.py       the workloads as callbacks, for all that can spawn a callback with a mailbox
-kits.py        those: threads, asyncio, ThreadPoolExecutor; kits_others.py: Pykka and Thespian
+kits.py        those: threads, asyncio; kits_executor.py, kits_others.py: Pykka and Thespian
 erlang/        the workloads as Erlang processes
 floor.py       what no message can be cheaper than
 latency.py     the open loop behind the latency figures

@@ -14,9 +14,12 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+if TYPE_CHECKING:
+    from savina.kits import Kit
 
 Runs = dict[str, Callable[[int], dict[str, Any]]]
 
@@ -28,29 +31,42 @@ def runs_of(contender: str) -> Runs:
         floor.with_second_thread()
         return {"*": floor.floor}
     if contender in ("pinned", "pool"):
-        from savina import otavia, otavia_jobs, otavia_load
+        from savina import growth, otavia, otavia_jobs, otavia_load
 
         otavia.dispatcher = contender
-        return otavia.WORKLOADS | otavia_jobs.WORKLOADS | otavia_load.WORKLOADS
-    from savina import kits, kits_others
-    from savina.peers import ORDERED, PROGRAMS
+        modules = (otavia, otavia_jobs, otavia_load, growth)
+        return {name: run for module in modules for name, run in module.WORKLOADS.items()}
+    from savina.catalogue import WHY_NOT
+    from savina.peers import PROGRAMS
 
-    kit: Callable[[], kits.Kit] = {
-        "threads": kits.Threads,
-        "asyncio": kits.Asyncio,
-        "executor": kits.Executor,
-        "pykka": kits_others.Pykka,
-        "thespian": kits_others.Thespian,
-    }[contender]
-    example = kit()
+    kit = kit_of(contender)
+    kit()  # is it installed?
     runs: Runs = {
         name: lambda n, program=program: kit().measure(program, n)
         for name, program in PROGRAMS.items()
-        if name not in example.missing and (example.ordered or name not in ORDERED)
+        if (contender, name) not in WHY_NOT
     }
-    for name in example.extras():
+    for name in extras_of(kit):
         runs[name] = lambda n, name=name: kit().extras()[name](n)
     return runs
+
+
+def kit_of(contender: str) -> type[Kit]:
+    from savina import kits, kits_executor, kits_others
+
+    kinds: dict[str, type[Kit]] = {
+        "threads": kits.Threads,
+        "asyncio": kits.Asyncio,
+        "executor": kits_executor.Executor,
+        "pykka": kits_others.Pykka,
+        "thespian": kits_others.Thespian,
+    }
+    return kinds[contender]
+
+
+def extras_of(kit: type[Kit]) -> list[str]:
+    """Of a kit that need not be installed."""
+    return list(kit.extras(kit.__new__(kit)))
 
 
 def main(contender: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import sqrt
+from statistics import median
 from typing import Any
 
 from savina.catalogue import FLOOR, OURS, PEERS
@@ -59,57 +61,61 @@ def best(figures: Figures, names: tuple[str, ...]) -> tuple[float | None, str]:
     return min(known) if known else (None, "nobody")
 
 
-def against(figures: Figures, peers: tuple[str, ...]) -> tuple[float | None, str]:
-    """How many times as fast our better dispatcher is as the best of these peers."""
-    (ours, which), (theirs, whose) = best(figures, OURS), best(figures, peers)
-    return over(theirs, ours), f"{which} against {whose}"
+def against(name: str, figures: Figures, peers: tuple[str, ...]) -> tuple[float | None, str]:
+    """How many times as fast this dispatcher of ours is as the best of these peers."""
+    (ours, _), (theirs, whose) = best(figures, (name,)), best(figures, peers)
+    return over(theirs, ours), f"against {whose}"
 
 
 def judge(results: Mapping[str, Figures], processes: float | None = None) -> list[Bar]:
-    """`processes`: what two unrelated processes do together, the control of the CPU map."""
+    """Each dispatcher has to reach each bar by itself. `processes`: what two unrelated processes
+    do together, the control of the CPU map."""
+    return [bar for name in OURS for bar in one_dispatcher(name, results, processes)]
+
+
+def beside_peers(name: str, results: Mapping[str, Figures]) -> list[Bar]:
     bars: list[Bar] = []
     for workload in ("counting", "fan-in"):
         if workload in results:
-            bars += busy_receiver(workload, results[workload])
+            bars += busy_receiver(name, workload, results[workload])
     for workload, wanted in (
         ("ping-pong", 6), ("ring", 6), ("ask-reply", 4), ("ask-reply-await", 4), ("big", 4),
         ("fork-join", 2),
     ):  # fmt: skip
         if workload in results:
-            ratio, who = against(results[workload], PEERS)
-            bars.append(at_least(f"{workload}, times as fast as the best peer", wanted, ratio, who))
+            ratio, whom = against(name, results[workload], PEERS)
+            title = f"{workload}, times as fast as the best peer ({name})"
+            bars.append(at_least(title, wanted, ratio, whom))
     if "fork-join" in results:
-        bars.append(beside_erlang(results["fork-join"]))
-    for name in OURS:
-        bars += one_dispatcher(name, results, processes)
+        bars.append(beside_erlang(name, results["fork-join"]))
     return bars
 
 
-def busy_receiver(workload: str, figures: Figures) -> list[Bar]:
-    ratio, who = against(figures, ("threads",))
-    ours, which = best(figures, OURS)
+def busy_receiver(name: str, workload: str, figures: Figures) -> list[Bar]:
+    ratio, _ = against(name, figures, ("threads",))
+    ours, _ = best(figures, (name,))
     floor = figures.get(FLOOR, {})
     same = floor["counting"] * 1e6 if "counting" in floor else None
+    title = f"{workload}, times as fast as a thread with a SimpleQueue ({name})"
     return [
-        at_least(f"{workload}, times as fast as a thread with a SimpleQueue", 1, ratio, who),
+        at_least(title, 1, ratio),
         at_most(
-            f"{workload}, times the floor", 3, over(ours, floor.get("median")),
-            f"{which}; with a handler that counts as ours does: {shown(over(ours, same), '')}",
+            f"{workload}, times the floor ({name})", 3, over(ours, floor.get("median")),
+            f"with a handler that counts as ours does: {shown(over(ours, same), '')}",
         ),
     ]  # fmt: skip
 
 
-def beside_erlang(figures: Figures) -> Bar:
+def beside_erlang(name: str, figures: Figures) -> Bar:
     """Wished for, not demanded: so there is no verdict."""
-    (ours, which), (theirs, _) = best(figures, OURS), best(figures, ("erlang",))
-    return Bar(
-        "fork-join, times Erlang's time", "1 if we can", shown(over(ours, theirs), which), None
-    )
+    (ours, _), (theirs, _) = best(figures, (name,)), best(figures, ("erlang",))
+    title = f"fork-join, times Erlang's time ({name})"
+    return Bar(title, "1 if we can", shown(over(ours, theirs), ""), None)
 
 
 def one_dispatcher(name: str, results: Mapping[str, Figures], processes: float | None) -> list[Bar]:
     """What each of ours has to reach."""
-    bars: list[Bar] = []
+    bars = beside_peers(name, results)
 
     def figure(workload: str, what: str = "median") -> float | None:
         value: float | None = results.get(workload, {}).get(name, {}).get(what)
@@ -165,10 +171,43 @@ def crowd(name: str, figure: Figures) -> list[Bar]:
 
 
 def growth(title: str, curve: Any) -> Bar:
-    """Flat within 20 %: the slowest size against the fastest, whichever they are."""
+    """Flat within 20 %: the median of the slowest size over that of the fastest, whichever they
+    are. growth.py says what a median is of."""
     if not curve:
         return at_most(title, 1.2, None)
     slow, fast = max(curve, key=curve.__getitem__), min(curve, key=curve.__getitem__)
     sizes = list(curve)
     note = f"{int(sizes[0]):,} to {int(sizes[-1]):,}; slowest {int(slow):,}, fastest {int(fast):,}"
     return at_most(title, 1.2, curve[slow] / curve[fast], note)
+
+
+# ---- one revision against another
+
+
+LEAST_SLOWDOWN = 1.05  # what nobody would notice is no slowdown, however sure we are of it
+
+
+@dataclass(frozen=True)
+class Slowdown:
+    """How many times as long `here` takes as `base`, and from where on that is beyond noise."""
+
+    ratio: float
+    limit: float
+
+    @property
+    def failed(self) -> bool:
+        return self.ratio > self.limit
+
+
+def slowdown(base: Sequence[float], here: Sequence[float]) -> Slowdown:
+    """From runs that took turns. What both runs of a round share cancels out in their ratio; what
+    is left is the noise, and the ratios' own spread tells how much of it there is.
+
+    The ratio is the median of the rounds' ratios. The limit is three times the standard error of
+    that median, from the median distance to it: one round that was disturbed moves neither.
+    """
+    ratios = [one / other for one, other in zip(here, base, strict=True)]
+    middle = median(ratios)
+    deviation = 1.4826 * median(abs(ratio - middle) for ratio in ratios)
+    error = 1.2533 * deviation / sqrt(len(ratios))
+    return Slowdown(middle, max(LEAST_SLOWDOWN, 1 + 3 * error))

@@ -13,7 +13,7 @@ CONTENDERS = {
     "pool": "otavia-ft, dispatcher pool",
     "threads": "a thread with a SimpleQueue for each actor",
     "asyncio": "a task with an asyncio.Queue for each actor",
-    "executor": "ThreadPoolExecutor, a lock for each actor",
+    "executor": "ThreadPoolExecutor, a queue for each actor",
     "pykka": "Pykka",
     "thespian": "Thespian, simpleSystemBase (in this process, one thread)",
     "erlang": "Erlang (ceiling)",
@@ -22,6 +22,10 @@ OURS = ("pinned", "pool")
 PEERS = ("threads", "asyncio", "executor", "pykka", "thespian")
 INSTALLED = ("pykka", "thespian")  # the others need nothing but a Python
 FLOOR = "floor"
+
+
+GROWTH_ROUNDS = "one process, in which all sizes take nine turns; a figure is their median"
+GROWTH_ALONE = "it is held against itself"
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,11 @@ class Workload:
     small: int
     fixed: bool = False
     full: int = 0  # the size that a bar speaks of, where reaching it takes minutes: with --full
-    rounds: int = 0  # so many at most
+    rounds: int = 0  # so many at most,
+    why_rounds: str = ""  # and why not as many as the others have
     fresh: bool = False  # a new process for every run
     memory: int = 0  # bytes that an operation may take, at most, and keeps
-    ours_only: bool = False
+    ours_only: str = ""  # why there are no peers beside it
     only_full: bool = False
     about: str = ""
 
@@ -117,7 +122,9 @@ WORKLOADS = {
     ),
     "crowd": Workload(
         "ten million actors", "actor", 10_000_000, 1_000, fixed=True, full=10_000_000, rounds=1,
-        fresh=True, memory=1500, ours_only=True, only_full=True,
+        why_rounds="one run, which takes minutes",
+        fresh=True, memory=1500, only_full=True,
+        ours_only="a size of our own; how far the others get stands in the row of many actors",
         about="The same with ten million, all alive at once.",
     ),
     "latency": Workload(
@@ -131,21 +138,47 @@ WORKLOADS = {
         "process, since the waiting is not ours.",
     ),
     "wake-up": Workload(
-        "notice to a sleeper", "notice", 400, 40, ours_only=True,
+        "notice to a sleeper", "notice", 400, 40,
+        ours_only="it is held against a bare eventfd",
         about="A notice from outside to an actor whose thread sleeps: until the handler runs.",
     ),
     "growth-actors": Workload(
-        "growth with actors", "message", 100_000, 100, fixed=True, full=1_000_000, rounds=1,
-        ours_only=True,
-        about="Time of a message with 10 actors that all have work, and with ever more. Here n "
-        "is the largest number of actors.",
+        "growth with actors", "message, CPU time", 100_000, 100, fixed=True, full=1_000_000,
+        rounds=1, why_rounds=GROWTH_ROUNDS, ours_only=GROWTH_ALONE,
+        about="Time of a message with 10 actors that all have work, and with ever more, which "
+        "take turns in an order that has nothing to do with where they lie in memory. Here n is "
+        "the largest number of actors.",
+    ),
+    "growth-in-order": Workload(
+        "growth with actors, in order", "message, CPU time", 100_000, 100, fixed=True,
+        full=1_000_000, rounds=1, why_rounds=GROWTH_ROUNDS, ours_only=GROWTH_ALONE,
+        about="The same, but they take turns in the order in which they were built, which "
+        "processors fetch ahead. No bar speaks of it.",
+    ),
+    "growth-worst": Workload(
+        "growth with actors, one message a turn", "message, CPU time", 100_000, 100, fixed=True,
+        full=1_000_000, rounds=1, why_rounds=GROWTH_ROUNDS, ours_only=GROWTH_ALONE,
+        about="The same with a budget of one message a turn, the worst case: all that belongs to "
+        "an actor is fetched from memory for each message. No bar speaks of it.",
     ),
     "growth-queue": Workload(
-        "growth with queued messages", "message", 100_000, 100, fixed=True, full=10_000_000,
-        rounds=1, ours_only=True,
+        "growth with queued messages", "message, CPU time", 100_000, 100, fixed=True,
+        full=10_000_000, rounds=1, why_rounds=GROWTH_ROUNDS, ours_only=GROWTH_ALONE,
         about="Time of a message with 1 queued at the actor, and with ever more.",
     ),
 }  # fmt: skip
 
 # The most actors that a contender is asked to keep: threads are dear, and tasks slow to make.
 MANY_LIMIT = {"threads": 2_000, "pykka": 1_000, "thespian": 5_000, "asyncio": 100_000}
+
+# Every gap in the peers' columns has a reason. (Those that only we run are in `ours_only`.)
+ONE_THREAD = "it has one thread, ever"
+WHY_NOT = {
+    **{
+        (peer, workload): ONE_THREAD
+        for peer in ("asyncio", "thespian")
+        for workload in ("ping-pong-across", "ring-across", "cpu-map")
+    },
+    ("thespian", "latency"): "its ask from outside runs the actors on the asking thread and "
+    "returns with the answer, so asks cannot come while others are on their way",
+}

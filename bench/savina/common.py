@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 RING, FORKS, PRODUCERS, BIG, CREATURES = 100, 60, 8, 64, 20
+RING_END = 37  # the node where a token's way ends; not the one where it begins
 TELLERS, ACCOUNTS, MAPPERS, TIMER_ACTORS = 8, 16, 8, 10
 FILTER = 10  # primes that one filter of the sieve knows
 COLOURS = 3
@@ -48,6 +49,11 @@ def crunch(seed: int) -> int:
 @cache
 def crunched(n: int) -> int:
     return sum(crunch(i) for i in range(n))
+
+
+def ring_hops(n: int) -> int:
+    """About n, and the way ends at the node RING_END."""
+    return n // RING * RING + RING_END
 
 
 def complement(mine: int, other: int) -> int:

@@ -17,7 +17,7 @@ PATIENCE = 900.0  # seconds; ten million actors take minutes
 ESCRIPT = HERE / "erlang" / "workloads.escript"
 ERLANG = {  # ours that have the same program there
     "counting", "fan-in", "ping-pong", "ask-reply", "ring", "fork-join", "fork-join-create", "big",
-    "chameneos", "cpu-map-one", "cpu-map", "many", "timers",
+    "chameneos", "cpu-map-one", "cpu-map", "many", "timers", "bank", "sieve", "latency",
 }  # fmt: skip
 ERLANG_TWICE = {  # one program there, two here
     "ping-pong-across": "ping-pong",

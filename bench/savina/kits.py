@@ -10,7 +10,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from time import perf_counter, process_time
 from typing import Any
 
@@ -20,7 +20,6 @@ from savina.common import (
     TELLERS,
     TIMER_ACTORS,
     Dice,
-    cores,
     expect,
     resident_bytes,
     result,
@@ -33,9 +32,6 @@ Run = Callable[[int], dict[str, Any]]
 
 class Kit:
     """One contender. A kit serves one run and is then closed."""
-
-    ordered = True  # whether messages between two actors stay in order
-    missing: tuple[str, ...] = ()  # programs that make no sense here
 
     def spawn(self, behaviour: Any) -> Tell:
         raise NotImplementedError
@@ -56,6 +52,7 @@ class Kit:
         finally:
             self.close()
         expect(value, wanted)
+        expect(box.qsize(), 0)  # what ended once did not end twice
         return result(seconds, operations, bytes=grown / operations)
 
     def extras(self) -> dict[str, Run]:
@@ -102,7 +99,7 @@ class Threads(Kit):
             "ask-reply-await": ask_reply,
             "bank": blocking_bank(self),
             "latency": self._latency,
-            "timers": self._timers,
+            "timers": lambda n: timers_of_threads(self, n),
         }
 
     def _latency(self, n: int) -> dict[str, Any]:
@@ -112,13 +109,36 @@ class Threads(Kit):
         finally:
             self.close()
 
-    def _timers(self, n: int) -> dict[str, Any]:
-        dice, gone = Dice(1), queue.SimpleQueue[int]()
+
+class Bell:
+    """Is told by a timer; tells how often it was when all of them have gone off."""
+
+    def __init__(self, share: int, gone: Tell) -> None:
+        self.left, self.share, self.gone = share, share, gone
+
+    def receive(self, number: int) -> None:
+        self.left -= number
+        if not self.left:
+            self.gone(self.share)
+
+
+def timers_of_threads(kit: Kit, n: int) -> dict[str, Any]:
+    """For contenders without timers of their own: those of the standard library, a thread each."""
+    share = max(1, n // TIMER_ACTORS)
+    gone = queue.SimpleQueue[int]()
+    try:
+        tells = [kit.spawn(Bell(share, gone.put)) for _ in range(TIMER_ACTORS)]
         began = process_time()
-        for _ in range(n):
-            threading.Timer(dice.delay(), gone.put, (1,)).start()
-        expect(sum(gone.get(timeout=PATIENCE) for _ in range(n)), n)
-        return result(process_time() - began, n)
+        for seed, tell in enumerate(tells):
+            dice = Dice(seed + 1)
+            for _ in range(share):
+                threading.Timer(dice.delay(), tell, (1,)).start()
+        total = sum(gone.get(timeout=PATIENCE) for _ in range(TIMER_ACTORS))
+        spent = process_time() - began
+    finally:
+        kit.close()
+    expect(total, share * TIMER_ACTORS)
+    return result(spent, total)
 
 
 def future_for(done: Tell) -> Future[int]:
@@ -198,8 +218,6 @@ def blocking_bank(kit: Any) -> Run:
 
 
 class Asyncio(Kit):
-    missing = ("cpu-map", "ping-pong-across", "ring-across")  # there is one thread, ever
-
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -336,57 +354,3 @@ class Asyncio(Kit):
             return result(process_time() - began, total)
 
         return asyncio.run(main())
-
-
-# ---- ThreadPoolExecutor: a message is a call; a lock for each actor keeps its calls apart
-
-
-class Executor(Kit):
-    ordered = False
-    missing = ("fork-join-create", "many")  # nothing is created, and nothing kept
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(cores())
-
-    def spawn(self, behaviour: Any) -> Tell:
-        lock, receive, submit = threading.Lock(), behaviour.receive, self._pool.submit
-
-        def run(message: Any) -> None:
-            with lock:
-                receive(message)
-
-        return lambda message: submit(run, message)
-
-    def close(self) -> None:
-        self._pool.shutdown()
-
-    def measure(self, program: Any, n: int) -> dict[str, Any]:
-        if program.__name__ == "cpu_map_one":
-            self._pool.shutdown()
-            self._pool = ThreadPoolExecutor(1)
-        return super().measure(program, n)
-
-    def extras(self) -> dict[str, Run]:
-        return {
-            "ask-reply": self._ask_reply,
-            "ask-reply-await": self._ask_reply,
-            "latency": self._latency,
-        }
-
-    def _ask_reply(self, n: int) -> dict[str, Any]:
-        def asker() -> int:
-            return sum(self._pool.submit(int, 1).result() for _ in range(n))
-
-        if cores() == 1:
-            self._pool._max_workers = 2  # or it would wait for itself
-        began = perf_counter()
-        expect(self._pool.submit(asker).result(PATIENCE), n)
-        seconds = perf_counter() - began
-        self.close()
-        return result(seconds, n)
-
-    def _latency(self, n: int) -> dict[str, Any]:
-        try:
-            return half_load(n, lambda done: self._pool.submit(int, 1).add_done_callback(done))
-        finally:
-            self.close()

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 
-from savina.kits import Completer, Kit, Run, blocking_ask_reply, blocking_bank, future_for
+from savina.common import ACCOUNTS, PATIENCE, TELLERS, TIMER_ACTORS, Dice, expect, result
+from savina.kits import (
+    Completer,
+    Kit,
+    Run,
+    blocking_ask_reply,
+    blocking_bank,
+    future_for,
+    timers_of_threads,
+)
 from savina.latency import half_load
-from savina.peers import Tell
+from savina.peers import Program, Spawn, Tell, ping_pong
 
 
 class Pykka(Kit):
@@ -38,6 +49,7 @@ class Pykka(Kit):
             "ask-reply-await": self._ask_reply,
             "bank": self._bank,
             "latency": self._latency,
+            "timers": lambda n: timers_of_threads(self, n),
         }
 
     def _ask_reply(self, n: int) -> dict[str, Any]:
@@ -87,8 +99,6 @@ class Thespian(Kit):
     """Only `simpleSystemBase` runs in one process: all actors on the calling thread. The others
     start a process for each actor, which is another kind of system."""
 
-    missing = ("cpu-map", "ping-pong-across", "ring-across")  # there is one thread, ever
-
     def __init__(self) -> None:
         from thespian.actors import Actor, ActorSystem
 
@@ -129,10 +139,107 @@ class Thespian(Kit):
         self._system.shutdown()
 
     def extras(self) -> dict[str, Run]:
-        return {"ask-reply": self._ask_reply, "ask-reply-await": self._ask_reply}
-
-    def _ask_reply(self, n: int) -> dict[str, Any]:
         """There is no waiting inside an actor: a reply is a message like any other."""
-        from savina.peers import ping_pong
+        return {
+            "ask-reply": lambda n: self.measure(ping_pong, n),
+            "ask-reply-await": lambda n: self.measure(ping_pong, n),
+            "bank": lambda n: self.measure(bank_of_messages, n),
+            "timers": self._timers,
+        }
 
-        return self.measure(ping_pong, n)
+    def _timers(self, n: int) -> dict[str, Any]:
+        from thespian.actors import Actor, WakeupMessage
+
+        class Alarm(Actor):
+            def receiveMessage(self, message: Any, sender: Any) -> None:  # noqa: N802
+                if isinstance(message, WakeupMessage):
+                    self.left -= 1
+                    if not self.left:
+                        self.send(self.asker, self.share)
+                elif isinstance(message, tuple):
+                    seed, self.share = message
+                    self.left, self.asker, dice = self.share, sender, Dice(seed)
+                    for _ in range(self.share):
+                        self.wakeupAfter(datetime.timedelta(seconds=dice.delay()))
+
+        share, system = max(1, n // TIMER_ACTORS), self._system
+        try:
+            alarms = [system.createActor(Alarm) for _ in range(TIMER_ACTORS)]
+            began = process_time()
+            for seed, alarm in enumerate(alarms):
+                system.tell(alarm, (seed + 1, share))
+            total = sum(system.listen(PATIENCE) or 0 for _ in alarms)
+            spent = process_time() - began
+        finally:
+            self.close()
+        expect(total, share * TIMER_ACTORS)
+        return result(spent, total)
+
+
+# ---- the bank without asks: an answer finds its way back by what the question brought along
+
+
+class Account:
+    def __init__(self, balances: list[int], index: int) -> None:
+        self.balances, self.index = balances, index
+        self.targets: list[Tell] = []
+        self.me: Any = None
+
+    def receive(self, message: Any) -> None:
+        what, teller, more = message
+        if what == "debit":
+            self.balances[self.index] -= 1
+            self.targets[more](("credit", teller, self.me))
+        elif what == "credit":
+            self.balances[self.index] += 1
+            more(("paid", teller, 1))
+        else:
+            teller(more)
+
+
+class Teller:
+    def __init__(self, seed: int, share: int, sources: list[Tell], sink: Tell) -> None:
+        self.dice, self.left, self.share, self.sources = Dice(seed), share, share, sources
+        self.sink, self.moved = sink, 0
+        self.me: Any = None
+
+    def receive(self, moved: int) -> None:
+        self.moved += moved
+        if self.left:
+            self.left -= 1
+            source = self.sources[self.dice.below(ACCOUNTS)]
+            source(("debit", self.me, self.dice.below(ACCOUNTS)))
+        else:
+            self.sink(self.moved)
+
+
+class Closing:
+    """Adds up what all tellers have moved, and what the accounts come to."""
+
+    def __init__(self, balances: list[int], finish: Tell) -> None:
+        self.balances, self.finish, self.moved = balances, finish, []
+
+    def receive(self, moved: int) -> None:
+        self.moved.append(moved)
+        if len(self.moved) == TELLERS:
+            self.finish((sum(self.moved), sum(self.balances)))
+
+
+def bank_of_messages(spawn: Spawn, n: int, finish: Tell) -> Program:
+    share, balances = max(1, n // TELLERS), [0] * (2 * ACCOUNTS)
+    accounts = [Account(balances, i) for i in range(2 * ACCOUNTS)]
+    for account in accounts:
+        account.me = spawn(account)
+    sink = spawn(Closing(balances, finish))
+    sources = [account.me for account in accounts[:ACCOUNTS]]
+    for account in accounts[:ACCOUNTS]:
+        account.targets = [target.me for target in accounts[ACCOUNTS:]]
+    tellers = [Teller(i + 1, share, sources, sink) for i in range(TELLERS)]
+    for teller in tellers:
+        teller.me = spawn(teller)
+
+    def kick() -> None:
+        for teller in tellers:
+            teller.me(0)
+
+    return kick, (share * TELLERS, 0), share * TELLERS

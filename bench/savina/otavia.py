@@ -15,10 +15,12 @@ from savina.common import (
     PATIENCE,
     PRODUCERS,
     RING,
+    RING_END,
     cores,
     expect,
     resident_bytes,
     result,
+    ring_hops,
 )
 
 dispatcher = "pinned"  # the child sets it before the first run
@@ -50,6 +52,10 @@ class Box:
 
     def get(self) -> Any:
         return self._queue.get(timeout=PATIENCE)
+
+    def expect_no_more(self) -> None:
+        """What ended once did not end twice."""
+        expect(self._queue.qsize(), 0)
 
 
 def timed(kick: Callable[[], object], box: Box) -> tuple[float, Any]:
@@ -106,73 +112,70 @@ def fan_in(n: int) -> dict[str, Any]:
 # ---- ping-pong, ring
 
 
-class Ball:
-    __slots__ = ()
-
-
 class Player(StateActor):
-    def __init__(self, box: Box) -> None:
-        self.box, self.left, self.peer = box, 0, None
+    """A ball is the number of round trips that are left, and has to be the one that was thrown."""
 
-    @on(Go)
-    def go(self, go: Go) -> None:
-        self.left = go.n
-        self.peer.notice(Ball())
+    def __init__(self, n: int, box: Box) -> None:
+        self.box, self.left, self.peer = box, n, None
 
-    @on(Ball)
-    def back(self, ball: Ball) -> None:
-        self.left -= 1
-        if self.left > 0:
-            self.peer.notice(Ball())
+    @on(int)
+    def back(self, ball: int) -> None:
+        if ball == self.left and ball:
+            self.left = left = ball - 1
+            self.peer.notice(left)
         else:
-            self.box.put(self.left)
+            self.box.put((ball, self.left))
 
 
 class Wall(StateActor):
     def __init__(self, peer: Any) -> None:
         self.peer = peer
 
-    @on(Ball)
-    def back(self, ball: Ball) -> None:
-        self.peer.notice(Ball())
+    @on(int)
+    def back(self, ball: int) -> None:
+        self.peer.notice(ball)
 
 
 def ping_pong(n: int, workers: int = 1) -> dict[str, Any]:
     box = Box()
-    player = Player(box)
+    player = Player(n, box)
     with system(workers) as actors:
         address = actors.build_actor(lambda: player)
         player.peer = actors.build_actor(Wall, address)
-        seconds, value = timed(lambda: address.notice(Go(n)), box)
+        seconds, value = timed(lambda: address.notice(n), box)
         player.peer = None
-    expect(value, 0)
+    expect(value, (0, 0))
+    box.expect_no_more()
     return result(seconds, n)
 
 
 class Node(StateActor):
-    def __init__(self, box: Box) -> None:
-        self.box, self.next = box, None
+    """A token is the number of hops that are left; a result is the node where its way ended."""
+
+    def __init__(self, index: int, box: Box) -> None:
+        self.box, self.index, self.next = box, index, None
 
     @on(int)
     def pass_on(self, token: int) -> None:
         if token:
             self.next.notice(token - 1)
         else:
-            self.box.put(token)
+            self.box.put(self.index)
 
 
 def ring(n: int, workers: int = 1) -> dict[str, Any]:
-    box = Box()
-    nodes = [Node(box) for _ in range(RING)]
+    box, hops = Box(), ring_hops(n)
+    nodes = [Node(i, box) for i in range(RING)]
     with system(workers) as actors:
         addresses = [actors.build_actor(lambda node=node: node) for node in nodes]
         for i, node in enumerate(nodes):
             node.next = addresses[(i + 1) % RING]
-        seconds, value = timed(lambda: addresses[0].notice(n), box)
+        seconds, value = timed(lambda: addresses[0].notice(hops), box)
         for node in nodes:
             node.next = None
-    expect(value, 0)
-    return result(seconds, n)
+    expect(value, RING_END)
+    box.expect_no_more()
+    return result(seconds, hops)
 
 
 # ---- ask-reply

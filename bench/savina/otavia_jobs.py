@@ -131,7 +131,8 @@ class Creature(StateActor):
 
     @on(Stop)
     def end(self, message: Stop) -> None:
-        self.sink.notice(self.met)
+        if self.met:
+            self.sink.notice(self.met)
 
 
 def chameneos(n: int) -> dict[str, Any]:

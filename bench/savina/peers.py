@@ -1,8 +1,8 @@
 """The workloads for everybody else: an actor is an object whose `receive` is called for a message.
 
 A kit (kits.py) knows how to spawn one, `spawn(behaviour) -> tell`, where `tell(message)` is the
-contender's own cheapest way to send. So nothing stands between a workload and the contender. No
-workload relies on the order of messages unless it says so.
+contender's own cheapest way to send. So nothing stands between a workload and the contender.
+Messages from one actor to another have to stay in order: the sieve relies on it.
 
 A workload is a function `(spawn, n, finish) -> (kick, wanted, operations)`: it spawns its actors,
 `kick()` begins, and some actor ends it with `finish(value)`, where value must be `wanted`.
@@ -22,17 +22,18 @@ from savina.common import (
     MAPPERS,
     PRODUCERS,
     RING,
+    RING_END,
     Dice,
     complement,
     crunch,
     crunched,
+    ring_hops,
     sieve_messages,
 )
 
 Tell = Callable[[Any], Any]
 Spawn = Callable[[Any], Tell]
 Program = tuple[Callable[[], object], Any, int]
-ORDERED = {"sieve"}  # a kit without order cannot run these
 
 
 class Counter:
@@ -70,54 +71,57 @@ def fan_in(spawn: Spawn, n: int, finish: Tell) -> Program:
     return counting(spawn, n - n % PRODUCERS, finish, PRODUCERS)
 
 
-class Ball:
-    __slots__ = ()
-
-
 class Player:
+    """A ball is the number of round trips that are left. Another than the one that was thrown (one
+    that came twice, or that was not thrown at all) is the result, and a wrong one."""
+
     def __init__(self, n: int, finish: Tell) -> None:
         self.left, self.finish, self.peer = n, finish, finish
 
-    def receive(self, ball: Ball) -> None:
-        if self.left:
-            self.left -= 1
-            self.peer(Ball())
+    def receive(self, ball: int) -> None:
+        if ball == self.left and ball:
+            self.left = left = ball - 1
+            self.peer(left)
         else:
-            self.finish(0)
+            self.finish((ball, self.left))
 
 
 class Wall:
     def __init__(self, peer: Tell) -> None:
         self.peer = peer
 
-    def receive(self, ball: Ball) -> None:
-        self.peer(Ball())
+    def receive(self, ball: int) -> None:
+        self.peer(ball)
 
 
 def ping_pong(spawn: Spawn, n: int, finish: Tell) -> Program:
     player = Player(n, finish)
     tell = spawn(player)
     player.peer = spawn(Wall(tell))
-    return lambda: tell(Ball()), 0, n
+    return lambda: tell(n), (0, 0), n
 
 
 class Node:
-    def __init__(self, finish: Tell) -> None:
-        self.finish, self.next = finish, finish
+    """A token is the number of hops that are left. The last node says which one it is: a token
+    that went astray on its way ends elsewhere."""
+
+    def __init__(self, index: int, finish: Tell) -> None:
+        self.index, self.finish, self.next = index, finish, finish
 
     def receive(self, token: int) -> None:
         if token:
             self.next(token - 1)
         else:
-            self.finish(token)
+            self.finish(self.index)
 
 
 def ring(spawn: Spawn, n: int, finish: Tell) -> Program:
-    nodes = [Node(finish) for _ in range(RING)]
+    hops = ring_hops(n)
+    nodes = [Node(i, finish) for i in range(RING)]
     tells = [spawn(node) for node in nodes]
     for i, node in enumerate(nodes):
         node.next = tells[(i + 1) % RING]
-    return lambda: tells[0](n), 0, n
+    return lambda: tells[0](hops), RING_END, hops
 
 
 class Worker:
@@ -225,7 +229,8 @@ class Creature:
 
     def receive(self, colour: int) -> None:
         if colour == STOP:
-            self.sink(self.met)
+            if self.met:  # or the sink, which may have all already, would end a second time
+                self.sink(self.met)
             return
         if colour != GO:
             self.met += 1

@@ -111,13 +111,18 @@ def _growth(results: Mapping[str, Mapping[str, Any]]) -> Table:
     """A row for each size, a column for each curve."""
     curves = {
         f"{what}, {name}": figure["curve"]
-        for workload, what in (("growth-actors", "actors"), ("growth-queue", "queued"))
+        for workload, what in (
+            ("growth-actors", "actors"),
+            ("growth-queue", "queued"),
+            ("growth-in-order", "actors in order"),
+            ("growth-worst", "actors, one message a turn"),
+        )
         for name, figure in results.get(workload, {}).items()
         if "curve" in figure
     }
     sizes = sorted({int(size) for curve in curves.values() for size in curve})
     rows = [[f"{n:,}", *(number(c.get(str(n))) for c in curves.values())] for n in sizes]
-    return "Growth: µs a message with so many", ["size", *curves], rows
+    return "Growth: µs of CPU time a message with so many", ["size", *curves], rows
 
 
 # ---- docs and plot

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from savina.catalogue import FLOOR, MANY_LIMIT, WORKLOADS
+from savina.catalogue import FLOOR, MANY_LIMIT, WHY_NOT, WORKLOADS
 from savina.common import available_bytes
 from savina.host import Child, Erlang, FailedError, start
 
@@ -32,12 +32,15 @@ class Turn:
             self.close()
 
     def _begin(self) -> None:
+        self.why = WHY_NOT.get((self.contender, self._workload))
+        if self.why is not None:
+            return
         child = self._child = start(self.contender, self._python)
         self.hello = child.hello
         if child.absent:
             self.why = child.absent
         elif not child.can(self._workload):
-            self.why = "-"
+            raise FailedError(f"Error: {self.contender} has no program for {self._workload}")
         else:
             self.n = self._size(child)
             self._check_memory()
@@ -103,6 +106,7 @@ class Turn:
                 size: median([run["curve"][size] for run in self.runs]) * 1e6
                 for size in self.runs[0]["curve"]
             }
+            extras["windows"] = [run["windows"] for run in self.runs]  # nanoseconds
         return {
             "median": median(figures), "min": min(figures), "max": max(figures), "runs": figures,
             "n": self.n, "gil": self.hello["gil"], "python": self.hello["python"], **extras,

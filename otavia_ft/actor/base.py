@@ -11,6 +11,7 @@ The table of hooks (thread, allowed results, effect of raising) stands in docs/a
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, MutableMapping
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +23,7 @@ from otavia_ft.errors import OutsideActor, StackError
 from otavia_ft.house import deathwatch, family, stash
 from otavia_ft.house.lifecycle import ExceptionStrategy
 from otavia_ft.house.supervisor import Supervisor
-from otavia_ft.message import Event, Notice, PoisonPill, TimeoutEvent
+from otavia_ft.message import Event, Notice, PoisonPill, SystemMessage, TimeoutEvent
 from otavia_ft.stack.driver import CoroutineState, checked_reply
 from otavia_ft.stack.stack import (
     AskStack,
@@ -33,12 +34,12 @@ from otavia_ft.stack.stack import (
     Stack,
 )
 from otavia_ft.stack.state import StackState, StackYield
+from otavia_ft.timer import TimerTask
 
 if TYPE_CHECKING:
     from otavia_ft.house.bounded import Overflow
     from otavia_ft.house.house import House
     from otavia_ft.system import ActorSystem
-    from otavia_ft.timer import TimerTask
 
 __all__ = ["AbstractActor", "AutoCleanable", "MainActor", "StateActor"]
 
@@ -221,6 +222,11 @@ class AbstractActor:
     def notice_self_first(self, message: Any) -> None:
         """Send oneself a notice that is handled before all others that wait."""
         house = _house_of(self, "notice_self_first()")
+        if isinstance(message, SystemMessage):
+            raise TypeError(
+                f"{house.name}: {message!r} is a system message, which is no notice to oneself; it "
+                "comes first anyway: use self.stop(), or self.address.restart()"
+            )
         house.put_front(4, message)
 
     def later(self, task: Callable[[], Any]) -> None:
@@ -271,18 +277,74 @@ def _one_house(address: Any) -> House:
     return address.house
 
 
+class _ActorTimer(TimerTask):
+    """What an actor and its house have of a timer of the actor's.
+
+    The timer in the wheel holds the house, so an actor lives as long as it has one to come. The
+    house, and an actor that keeps this, may not hold that one in turn: they would be a cycle when
+    it is over, and the actor would not go with its last address.
+    """
+
+    __slots__ = ("_house", "_task")
+
+    def __init__(self, house: House, task: TimerTask) -> None:
+        self.id = task.id
+        self.argument = task.argument
+        self._house = weakref.ref(house)
+        self._task = weakref.ref(task)
+
+    @property
+    def pending(self) -> bool:
+        task = self._task()
+        return task is not None and task.pending
+
+    @property
+    def due(self) -> float:  # type: ignore[override]  # the timer's in the wheel
+        task = self._task()
+        return 0.0 if task is None else task.due
+
+    @property
+    def period(self) -> float | None:  # type: ignore[override]  # the timer's in the wheel
+        task = self._task()
+        return None if task is None else task.period
+
+    def cancel(self) -> bool:
+        task = self._task()
+        return task is not None and task.cancel()
+
+    def end(self) -> None:
+        task = self._task()
+        if task is not None:
+            task.end()
+
+    def update(self, seconds: float) -> None:
+        task, house = self._task(), self._house()
+        if task is not None:
+            task.update(seconds)
+        elif house is not None and house.stop_reason is None:
+            timer = house.scheduler.system.timer
+            task = timer.after(seconds, house.inform, self.argument, None, self.id)
+            self._task = weakref.ref(task)
+            _remember(house, self)
+
+
 def timer_of(house: House, seconds: float, attach: Any, every: float | None) -> TimerTask:
     """A timer that belongs to an actor, and ends with it."""
     timer = house.scheduler.system.timer
     number = timer.new_id()
     task = timer.after(seconds, house.inform, TimeoutEvent(number, attach), every, number)
+    known = _ActorTimer(house, task)
+    _remember(house, known)
+    return known
+
+
+def _remember(house: House, timer: TimerTask) -> None:
     if house.timers is None:
         house.timers = set()
     elif len(house.timers) & (len(house.timers) - 1) == 0:
         # At every power of two: forget those that are over, at O(1) a timer.
         house.timers = {known for known in house.timers if known.pending}
-    house.timers.add(task)
-    return task
+    house.timers.add(timer)
 
 
 AbstractActor.plan = Plan(AbstractActor, None)

@@ -2,6 +2,9 @@
 
 The GIL question is asked in child processes. Only a fresh process can say who turned the GIL on:
 CPython does so silently on the second offender, and here everything is imported already.
+
+Nothing of the package is imported at the top, and the file may be run by its path, as `./ft doctor`
+does: a doctor that needs the atomics to load could never say that they do not.
 """
 
 import argparse
@@ -146,7 +149,7 @@ def gil_findings(extra_modules: Sequence[str]) -> list[Finding]:
 
 def count_with_threads(threads: int, rounds: int) -> None:
     """All threads add to one atomic, and to a plain integer under one spin lock."""
-    # Imported late, so that atomics which do not load are a finding and not a traceback.
+    # Imported late: see the top.
     from otavia_ft.atomic import AtomicInt, SpinLock
 
     counter, lock, plain = AtomicInt(0), SpinLock(), [0]
@@ -182,13 +185,20 @@ def atomics_finding(check: Callable[[int, int], None] = count_with_threads) -> F
     return Finding("atomics", f"{threads} threads x {rounds:,} updates, none lost", True)
 
 
+def cffi_finding() -> Finding:
+    try:
+        return Finding("cffi", metadata.version("cffi"))
+    except metadata.PackageNotFoundError:
+        return Finding("cffi", "not installed", False)
+
+
 def examine(extra_modules: Sequence[str]) -> list[Finding]:
     cores = os.process_cpu_count() or 1
     return [
         *interpreter_findings(),
         *gil_findings(extra_modules),
         Finding("cores", f"{cores}" + (": nothing can run in parallel" if cores == 1 else "")),
-        Finding("cffi", metadata.version("cffi")),
+        cffi_finding(),
         atomics_finding(),
     ]
 
@@ -209,3 +219,13 @@ def run(options: argparse.Namespace) -> int:
         )
     Console().print(table)
     return 1 if any(finding.fit is False for finding in findings) else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        prog="otavia-ft doctor",
+        description=__doc__.partition("\n")[0],
+        epilog=f"Example: {EXAMPLE}",
+    )
+    add_arguments(parser)
+    sys.exit(run(parser.parse_args()))

@@ -1,7 +1,8 @@
 """Bounded mailboxes: at most `mailbox_capacity` asks and as many notices wait; the policy decides.
 
 An actor class says so (`mailbox_capacity = 100`, `overflow = Overflow.DROP_OLDEST`), or the
-system's configuration does for all of them. Only such actors get a house of this kind; all others
+system's configuration does for all of them. A policy without a capacity from either is refused.
+Only such actors get a house of this kind; all others
 have the plain one and pay nothing.
 
     FAIL         a notice raises MailboxFull at its sender
@@ -267,6 +268,11 @@ def bounds(actor: AbstractActor, config: Config) -> tuple[int, Overflow]:
         allowed = ", ".join(str(policy) for policy in Overflow)
         raise ConfigError(
             f"{type(actor).__name__}.overflow={overflow!r} must be one of {allowed}, or None"
+        )
+    if not capacity and actor.mailbox_capacity is None:
+        raise ConfigError(
+            f"{type(actor).__name__}.overflow={overflow!r} says what happens when the mailbox is "
+            "full, but it has no limit: set mailbox_capacity (to 0 if there is to be none)"
         )
     return capacity, overflow
 

@@ -14,7 +14,9 @@ It is delivered as a notice, `Terminated`, behind what the watched actor has sen
 
 from __future__ import annotations
 
+import sys
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,9 +114,10 @@ def unwatch(house: House, target: House) -> None:
         target.control(_BeLeft(_key(house)))
 
 
-def _collected(entry: Any) -> None:
-    # On whatever thread dropped the last reference: only leave word.
-    watcher = entry.watcher()
+def _collected(entry: Any, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+    # On whatever thread dropped the last reference: only leave word. (When the interpreter ends,
+    # this module's names may be gone.)
+    watcher = None if at_exit() else entry.watcher()
     if watcher is not None:
         watcher.control(_Ended(entry.key, None, None))
 

@@ -101,6 +101,7 @@ def _let_go(house: House, stack: Stack) -> None:
             house.promises.pop(promise.aid)
             if promise.timer is not None:
                 promise.timer.cancel()
+                promise.timer = None
         elif house.channel_promises is not None:
             house.channel_promises.discard(promise)
         stack.forget(promise)
@@ -132,7 +133,7 @@ def promise_completed(context: Context, house: House, promise: Promise[Any]) -> 
         except BaseException as error:  # a state is user code too
             fail_stack(context, house, stack, error)
             return
-    del promise
+    del promise  # see receive_error
     run_stack(context, house, stack)
 
 
@@ -150,7 +151,13 @@ def receive_reply(context: Context, house: House, ids: int | tuple[int, ...], re
 def receive_error(
     context: Context, house: House, ids: int | tuple[int, ...], error: OtaviaError
 ) -> None:
-    """An exception reply. Each of several asks gets its own copy of the error."""
+    """An exception reply. Each of several asks gets its own copy of the error.
+
+    If the handler raises it, its traceback refers to the handler's frame, and that to the frames
+    that called it, this one among them. A frame that ended with the error, or with what holds it,
+    would make a cycle of them all, and the actor would not go with its last address. Hence the
+    `del`, here and in the callers.
+    """
     several = isinstance(ids, tuple)
     for aid in ids if isinstance(ids, tuple) else (ids,):
         if several:
@@ -170,6 +177,7 @@ def receive_ask_timeout(context: Context, house: House, event: AskTimeoutEvent) 
     promise = house.promises.pop(event.ask_id)
     if promise is None:
         return  # answered just before: the timer could not be cancelled any more
+    promise.timer = None
     if event.sleep:
         promise.set_success(TimeoutReply)
     else:
@@ -177,7 +185,7 @@ def receive_ask_timeout(context: Context, house: House, event: AskTimeoutEvent) 
     promise_completed(context, house, promise)
     if context.let_go is not None:
         context.let_go(promise)
-    del promise
+    del promise  # see receive_error
 
 
 def _awaited(house: House, aid: int, answer: Any) -> MessagePromise[Any] | None:
@@ -186,6 +194,7 @@ def _awaited(house: House, aid: int, answer: Any) -> MessagePromise[Any] | None:
         house.dead_letter(answer, "nobody waits for this reply any more")
     elif promise.timer is not None:
         promise.timer.cancel()
+        promise.timer = None  # it holds the house, and an actor may keep its promises
     return promise
 
 

@@ -5,7 +5,8 @@ house's slot is None. It belongs to the house: only the runner touches it. Relat
 to each other's system mailboxes, so nobody waits for anybody, and every step is part of a turn.
 
 Who keeps whom: the parent holds its children, a child knows its parent weakly. A parent that is
-collected stops its children.
+gone stops its children. So that they are still there to be stopped when it goes as part of a
+garbage cycle, the register keeps them too.
 
 A stop goes down the tree and comes back up. The parent holds its user mail, sends every child a
 Stop and goes on running its turns; each child reports when it has ended, `post_stop` included; the
@@ -15,8 +16,9 @@ A failure goes up and a verdict comes back:
  1. the child's handler raised: it holds its user mail and reports to its parent;
  2. the parent's supervisor decides, on the parent's turn;
  3. the verdict goes to the child (after a pause, by the timer), which resumes, restarts or stops.
-An escalated failure makes the parent fail itself: step 1, one level up. Its own verdict is then
-also the child's. At the top, where nobody supervises, `notice_exception_strategy` decides.
+An escalated failure makes the parent fail itself: step 1, one level up. The report says for whom,
+and the verdict says it again on the way back: it is then also the child's. At the top, where nobody
+supervises, `notice_exception_strategy` decides.
 
 To hold user mail is to stand in a barrier: a stack that never runs takes the place of the barrier
 call. Replies, errors, events and system messages go on, and waiting handlers with them. One of
@@ -26,6 +28,7 @@ last.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -58,11 +61,18 @@ class _Parent(weakref.ref["House"]):
     child: weakref.ref[House]
 
 
-def _orphaned(entry: Any) -> None:
-    # On whatever thread dropped the last reference: only leave word.
-    child = entry.child()
+def _orphaned(entry: Any, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+    # On whatever thread dropped the last reference: only leave word. (When the interpreter ends
+    # this module's names may be gone, and nobody would read it.)
+    child = None if at_exit() else entry.child()
     if child is not None:
         child.control(Stop(ActorStopped(f"{child.name} has stopped: its parent is gone")))
+        # It is in a queue now, and goes when its mail is handled.
+        child.scheduler.system.register.let_go(child)
+
+
+type _Waiting = tuple[House, _Waiting] | None
+"""A child that waits for its parent's verdict, and whom that child's own verdict is for in turn."""
 
 
 class _Child:
@@ -92,7 +102,6 @@ class Family:
 
     __slots__ = (
         "_covered",
-        "_escalated",
         "_failures",
         "children",
         "parent",
@@ -111,7 +120,6 @@ class Family:
         self.watches: Watches | None = None
         self._failures = 0  # that have no verdict yet
         self._covered: Stack | None = None  # the barrier call that stood when the mail was held
-        self._escalated: list[House] = []  # children that wait for this actor's own verdict
 
     # ---- holding the user mail
 
@@ -134,7 +142,9 @@ class Family:
 
     # ---- a failure, on the way up
 
-    def failed(self, house: House, what: str, error: BaseException) -> bool:
+    def failed(
+        self, house: House, what: str, error: BaseException, waiting: _Waiting = None
+    ) -> bool:
         """This actor has failed. False: nobody supervises it, its own strategy decides."""
         if self.stopping is not None:
             house.log_failure(f"failed on {what} (while it stops)", error)
@@ -144,10 +154,12 @@ class Family:
         house.log_failure(f"failed on {what} (its parent decides)", error)
         self._failures += 1
         self._hold(house)
-        parent.control(_Failed(house, error))
+        parent.control(_Failed((house, waiting), error))
         return True
 
-    def decide(self, context: Context, house: House, child: _Child, error: BaseException) -> None:
+    def decide(
+        self, house: House, child: _Child, error: BaseException, failed: tuple[House, _Waiting]
+    ) -> None:
         """A child has failed; the parent's turn. Whatever goes wrong here, the child gets a
         verdict."""
         supervisor = child.supervisor
@@ -157,7 +169,7 @@ class Family:
             if not isinstance(directive, Directive):
                 raise TypeError(f"{directive!r} is no Directive")
             if directive is Directive.RESTART:
-                self._restart_after_pause(house, child, supervisor, error)
+                self._restart_after_pause(house, child, error, failed)
                 return
         except BaseException as raised:  # a supervisor is user code
             house.log_failure(f"could not decide about {child.house.name}: it is stopped", raised)
@@ -165,10 +177,9 @@ class Family:
         if directive is Directive.STOP:
             self._stop(self._group(child, supervisor), error)
         elif directive is Directive.RESUME:
-            child.house.control(_Verdict(directive))
+            _tell(failed, directive)
         else:
-            self._escalated.append(child.house)
-            self._escalate(house, child, error)
+            self._escalate(house, child, error, failed)
 
     def _group(self, child: _Child, supervisor: Supervisor) -> list[_Child]:
         if supervisor.strategy is SupervisorStrategy.ONE_FOR_ONE:
@@ -183,8 +194,10 @@ class Family:
             each.house.control(Stop(reason))
 
     def _restart_after_pause(
-        self, house: House, child: _Child, supervisor: Supervisor, error: BaseException
+        self, house: House, child: _Child, error: BaseException, failed: tuple[House, _Waiting]
     ) -> None:
+        supervisor = child.supervisor
+        assert supervisor is not None
         timer = house.scheduler.system.timer
         group = self._group(child, supervisor)
         now = timer.time()
@@ -193,7 +206,7 @@ class Family:
             self._stop(group, error)
             return
         pause = supervisor.pause(restarts)
-        verdict = _Verdict(Directive.RESTART)
+        verdict = _Verdict(Directive.RESTART, failed[1])
         for each in group:
             order = verdict if each is child else Restart()
             if pause > 0:
@@ -201,9 +214,11 @@ class Family:
             else:
                 each.house.control(order)
 
-    def _escalate(self, house: House, child: _Child, error: BaseException) -> None:
+    def _escalate(
+        self, house: House, child: _Child, error: BaseException, waiting: _Waiting
+    ) -> None:
         try:
-            if self.failed(house, f"a failure of its child {child.house.name}", error):
+            if self.failed(house, f"a failure of its child {child.house.name}", error, waiting):
                 return
             actor: Any = house.actor
             strategy = actor.notice_exception_strategy
@@ -216,28 +231,23 @@ class Family:
         if strategy is ExceptionStrategy.SHUTDOWN:
             house.scheduler.system.signal_stop()
         elif strategy is ExceptionStrategy.IGNORE:
-            self._settle(Directive.RESUME)
+            _tell(waiting, Directive.RESUME)
         elif lifecycle.restart(house):
-            self._settle(Directive.RESTART)
+            _tell(waiting, Directive.RESTART)
 
     # ---- the verdict, on the way down
 
-    def obey(self, house: House, directive: Directive) -> None:
-        """The verdict over a failure of this actor's own has come."""
+    def obey(self, house: House, directive: Directive, waiting: _Waiting) -> None:
+        """The verdict over a failure of this actor's own has come, or over one that it passed on
+        for a child."""
         if self.stopping is not None or self._failures == 0:
             return
         if directive is Directive.RESTART and not lifecycle.restart(house):
             return  # it stops; until then nothing flows
         self._failures -= 1
+        _tell(waiting, directive)
         if self._failures == 0:
             self._let_flow(house)
-            self._settle(directive)
-
-    def _settle(self, directive: Directive) -> None:
-        """This actor's verdict is also that of the children whose failures it passed on."""
-        waiting, self._escalated = self._escalated, []
-        for child in waiting:
-            child.control(_Verdict(directive))
 
     # ---- the end
 
@@ -280,34 +290,42 @@ _NUDGE = _Nudge()
 
 
 class _Failed(Errand):
-    """To the parent: a child has failed."""
+    """To the parent: a child has failed, perhaps on behalf of one of its own."""
 
-    __slots__ = ("child", "error")
+    __slots__ = ("error", "failed")
 
-    def __init__(self, child: House, error: BaseException) -> None:
-        self.child = child
+    def __init__(self, failed: tuple[House, _Waiting], error: BaseException) -> None:
+        self.failed = failed
         self.error = error
 
     def run(self, context: Context, house: House) -> None:
         family = house.family
         if family is None or family.stopping is not None:
             return  # the child is told to stop
-        record = family.children.get(self.child.id)
+        record = family.children.get(self.failed[0].id)
         if record is not None:
-            family.decide(context, house, record, self.error)
+            family.decide(house, record, self.error, self.failed)
 
 
 class _Verdict(Errand):
     """To a child that has failed: resume or restart. (To stop, there is Stop.)"""
 
-    __slots__ = ("directive",)
+    __slots__ = ("directive", "waiting")
 
-    def __init__(self, directive: Directive) -> None:
+    def __init__(self, directive: Directive, waiting: _Waiting) -> None:
         self.directive = directive
+        self.waiting = waiting
 
     def run(self, context: Context, house: House) -> None:
         if house.family is not None:
-            house.family.obey(house, self.directive)
+            house.family.obey(house, self.directive, self.waiting)
+
+
+def _tell(waiting: _Waiting, directive: Directive) -> None:
+    """The verdict for the child that waits for one, if any does."""
+    if waiting is not None:
+        child, next_one = waiting
+        child.control(_Verdict(directive, next_one))
 
 
 class _ChildEnded(Errand):
@@ -352,5 +370,6 @@ def build_child(
     child.family.parent = _Parent(house, _orphaned)
     child.family.parent.child = weakref.ref(child)
     family_of(house).children[child.id] = _Child(child, supervisor)
+    house.scheduler.system.register.keep(child)
     child.scheduler.mount(child)
     return child

@@ -56,7 +56,7 @@ def run_asks(context: Context, house: House, box: Drain) -> int:
     actor: Any = house.actor
     handlers = house.plan.handlers
     let_go = context.let_go
-    envelope: Envelope
+    envelope: Envelope | None = None
     for envelope in box:
         context.message = envelope
         context.bare = ASK
@@ -78,6 +78,7 @@ def run_asks(context: Context, house: House, box: Drain) -> int:
         if let_go is not None:
             context.message = None
             let_go(envelope)
+    envelope = None  # it leads to the asker, who may have an error that leads here
     context.message = None
     return box.left
 

@@ -335,8 +335,9 @@ class House(HouseBase):
         promise.aid = aid
         stack.add_uncompleted(promise)
         if self.promises is NOBODY:
-            self.promises = FutureDispatcher()
-            self.scheduler.system.register.add(self)
+            register = self.scheduler.system.register
+            self.promises = FutureDispatcher(register.waiting)
+            register.add(self)
         self.promises.push(promise)
         return aid
 

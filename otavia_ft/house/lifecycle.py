@@ -105,7 +105,13 @@ def start(house: House) -> None:
         clean = actor.cleaner() if hasattr(actor, "cleaner") else None
         if clean is not None:
             check_cleaner(clean, actor, house)
-        house.scheduler.system.register.add(house, clean)
+        system = house.scheduler.system
+        system.register.add(house, clean)
+        if system.register.closed:
+            # The goodbyes have been said: nobody would tell this one, so it does not begin.
+            house.stop_reason = system.stopped_error
+            _leave(house, system.stopped_error)
+            return
     actor.pre_start()
     actor.after_mount()
 
@@ -162,18 +168,29 @@ def stop(context: Context, house: House, reason: OtaviaError) -> None:
             engine.cancel_stack(context, house, stack, reason)
     house.barrier = None
     house.channel_promises = house.channel_futures = None
-    if house.timers:
-        for task in list(house.timers):
-            task.cancel()
+    _end_timers(house)
     actor: Any = house.actor
     try:
         actor.post_stop()
     except BaseException as error:  # hooks are user code
         house.log_failure("failed in post_stop", error)
+    _end_timers(house)  # those of the hook
+    _leave(house, reason)
+
+
+def _end_timers(house: House) -> None:
+    timers, house.timers = house.timers, None
+    for task in timers or ():
+        task.end()
+
+
+def _leave(house: House, reason: OtaviaError) -> None:
+    """The actor goes; its cleaner is sent, and those who have to know are told."""
     house.actor = None
     clean = house.scheduler.system.register.remove(house)
     if clean is not None:
         house.scheduler.call(clean)
+    family = house.family
     if family is not None:
         house.family = None
         family.ended(house, reason)

@@ -4,6 +4,11 @@ Most actors can simply be forgotten, and cost nothing here. Those that override 
 cleaner, or have ever asked (so that a handler of theirs may be waiting) are found through this
 register when the system stops. It holds them weakly: an entry goes away with its house, and if the
 house had a cleaner, that is when the cleaner is sent to the owner's thread.
+
+Three kinds it holds strongly, because nothing else may: an actor whose user mail is held back, a
+child, and an actor with a waiting handler. The garbage collector must never find one of those: it
+would run the handler's `finally` on whatever thread it happens to be on, outside of any turn, and
+would take a child together with the parent that has to stop it.
 """
 
 from __future__ import annotations
@@ -13,6 +18,8 @@ import types
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from otavia_ft.doors import AtomicInt
 
 if TYPE_CHECKING:
     from otavia_ft.house.house import House, Scheduler
@@ -37,7 +44,10 @@ class Register:
 
     def __init__(self) -> None:
         self._entries: dict[int, _Entry] = {}
-        self._held: dict[int, House] = {}
+        self._held: dict[int, House] = {}  # their user mail waits
+        self._children: dict[int, House] = {}
+        self.waiting: dict[int, Any] = {}  # tables with open promises in them: see stack/table.py
+        self._closed = AtomicInt()
 
     def add(self, house: House, clean: Cleaner | None = None) -> None:
         """Remember a house. Its cleaner, if it has one, is given the first time."""
@@ -52,6 +62,7 @@ class Register:
     def remove(self, house: House) -> Cleaner | None:
         """Forget a house that has stopped; returns its cleaner, which is now the caller's."""
         self._held.pop(house.id, None)
+        self._children.pop(house.id, None)
         entry = self._entries.pop(house.id, None)
         return None if entry is None else entry.clean
 
@@ -63,6 +74,28 @@ class Register:
     def release(self, house: House) -> None:
         """It may go away again."""
         self._held.pop(house.id, None)
+
+    def close(self) -> list[House]:
+        """From now on whoever looks is too late to start. Those who have started: all others.
+
+        Pairs with `lifecycle.start`, which enters a house first and looks at `closed` second: it
+        sees that we have closed, or we see the house. Both sides need a fence between the two,
+        which is what the read-modify-writes are for.
+        """
+        self._closed.get_and_set(1)
+        return self.houses()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.get_and_add(0) == 1
+
+    def keep(self, child: House) -> None:
+        """Remember a child, which must not go away before its parent."""
+        self._children[child.id] = child
+
+    def let_go(self, child: House) -> None:
+        """Its parent is gone, and it knows."""
+        self._children.pop(child.id, None)
 
     def houses(self) -> list[House]:
         """Those that are still there."""

@@ -9,7 +9,9 @@ matter what the handler returns after `stash()`.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from otavia_ft.context import running_stack
@@ -91,9 +93,10 @@ class Stash:
     def __len__(self) -> int:
         return len(self._items)
 
-    def __del__(self) -> None:
-        # The actor went with its last address. Nothing can unstash these any more.
-        if self._items:
+    def __del__(self, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        # The actor went with its last address. Nothing can unstash these any more. (When the
+        # interpreter ends, this module's names may be gone.)
+        if self._items and not at_exit():
             self.bury(ActorStopped(f"{self._name} is gone: nobody had its address any more"))
 
 

@@ -117,11 +117,16 @@ class HouseManager(SeatBase):
         """
         count = 0
         waiting = len(self.channels)
-        while count < waiting and (house := self.channels.dequeue()) is not None:
+        stopping = self._thread.stopping
+        while (
+            count < waiting
+            and not stopping.load()
+            and (house := self.channels.dequeue()) is not None
+        ):
             count += 1
             if house.try_schedule():
                 house.run_turn(context)
-        while (house := self.mounting.dequeue()) is not None:
+        while not stopping.load() and (house := self.mounting.dequeue()) is not None:
             count += 1
             house.mount(context)
         return count
@@ -142,19 +147,20 @@ class HouseManager(SeatBase):
 
     @twin(SeatBase)
     def run_state_actors(self, context: Context, deadline: int | None) -> int:
-        """Run state actors until there are none or time is up. Returns how many ran."""
+        """Run state actors until there are none or time is up. Returns how many ran.
+
+        A look at the clock costs about as much as a short turn: one look for `stride` turns. That
+        the thread has to end is looked at before each: none comes after the turn in hand.
+        """
         count = 0
         dequeue = self.business.dequeue
         stride = self._stride
         stopping = self._thread.stopping
-        while (house := dequeue()) is not None:
+        while not stopping.load() and (house := dequeue()) is not None:
             if house.try_schedule():
                 house.run_turn(context)
             count += 1
-            # A look at the clock costs about as much as a short turn: one look for many turns.
-            if count % stride == 0 and (
-                stopping.load() or (deadline is not None and now_ns() >= deadline)
-            ):
+            if deadline is not None and count % stride == 0 and now_ns() >= deadline:
                 break
         return count
 

@@ -210,4 +210,11 @@ class PoolScheduler(PinnedScheduler, SeatBase):
     def _bury_all(self) -> None:
         """End everything in the rings."""
         while (item := self.queue.pop_any()) is not None:
-            item.bury(self.system.stopped_error)
+            bury = getattr(item, "bury", None)
+            if bury is None:
+                _log.warning("%r was left in a closed pool and has no bury()", item)
+                continue
+            try:
+                bury(self.system.stopped_error)
+            except BaseException:  # the others want to be buried, and the system to end
+                _log.exception("the burial of %r failed", item)

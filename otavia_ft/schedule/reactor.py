@@ -8,6 +8,9 @@ Some kernels and selectors have been seen to return early and empty-handed, over
 *premature* wake-ups are counted (a return with nothing, from a wait that had no limit), and after
 `rebuild_threshold` of them in a row the selector is replaced. An ordinary poll that finds nothing
 is not one of them.
+
+Whatever goes wrong here, with one channel or with the selector itself, the thread has to live on:
+it has its actors to run. A channel that can no longer be watched is dropped and named in the log.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ __all__ = ["Reactor"]
 _log = logging.getLogger("otavia_ft.reactor")
 
 Handler = Callable[[int], Any]
+Ready = list[tuple[selectors.SelectorKey, int]]
 
 
 class Reactor:
@@ -50,7 +54,11 @@ class Reactor:
 
     def _open(self) -> selectors.BaseSelector:
         selector = self._make_selector()
-        selector.register(self.bell.fileno(), selectors.EVENT_READ, None)
+        try:
+            selector.register(self.bell.fileno(), selectors.EVENT_READ, None)
+        except BaseException:
+            selector.close()
+            raise
         return selector
 
     def register(self, channel: Any, events: int, handler: Handler) -> None:
@@ -69,23 +77,32 @@ class Reactor:
         """Serve what is ready now; returns how many channels were."""
         if self.channels == 0:
             return 0
-        return self._serve(self._selector.select(0))
+        return self.serve(self._select(0))
 
-    def wait(self) -> int:
-        """Block until a channel is ready or the bell rings, then serve."""
+    def wait(self) -> Ready:
+        """Block until a channel is ready or the bell rings. What it returns is to be served, when
+        everybody can see that the thread is awake: a handler is work like any other."""
         if self.channels == 0:
             self.bell.wait()
-            return 0
-        ready = self._selector.select(None)
+            return []
+        ready = self._select(None)
         if ready:
             self._premature = 0
         else:
             self._premature += 1
             if self._threshold and self._premature >= self._threshold:
-                self._rebuild()
-        return self._serve(ready)
+                self._rebuild(f"{self._premature} premature wake-ups")
+        return ready
 
-    def _serve(self, ready: list[tuple[selectors.SelectorKey, int]]) -> int:
+    def _select(self, timeout: float | None) -> Ready:
+        try:
+            return self._selector.select(timeout)
+        except (OSError, ValueError) as error:
+            self._rebuild(repr(error))
+            return []
+
+    def serve(self, ready: Ready) -> int:
+        """Call the handlers of what is ready; returns how many there were."""
         started = now_ns()
         served = 0
         for key, events in ready:
@@ -100,15 +117,25 @@ class Reactor:
         self.io_ns = now_ns() - started
         return served
 
-    def _rebuild(self) -> None:
-        old, self._selector = self._selector, self._open()
-        for key in list(old.get_map().values()):
-            if key.data is not None:
-                self._selector.register(key.fileobj, key.events, key.data)
-        old.close()
+    def _rebuild(self, why: str) -> None:
         self._premature = 0
+        try:
+            new = self._open()
+        except OSError:  # no descriptor left, perhaps: it may go better the next time
+            _log.exception("after %s: there is no new selector, the old one stays", why)
+            return
+        old, self._selector = self._selector, new
+        for key in list(old.get_map().values()):
+            if key.data is None:
+                continue
+            try:
+                new.register(key.fileobj, key.events, key.data)
+            except (OSError, ValueError, KeyError):
+                self.channels -= 1
+                _log.exception("%r was closed and still registered: it is dropped", key.fileobj)
+        old.close()
         self.rebuilds += 1
-        _log.info("selector rebuilt after %d premature wake-ups", self._threshold)
+        _log.info("selector rebuilt after %s", why)
 
     def close(self) -> None:
         if "_selector" in vars(self):

@@ -76,19 +76,19 @@ from otavia_ft.lane import twin_class, twin_function
 
 if TYPE_CHECKING:
     from otavia_ft.context import Context
-    from otavia_ft.errors import OtaviaError
 
 __all__ = ["Desk", "GlobalRing", "LocalRing", "ReadyQueue", "Schedulable", "steal_half"]
 
 
 class Schedulable(Protocol):
-    """What can wait in a ring. A worker calls `run_turn` and knows nothing else of it."""
+    """What can wait in a ring. A worker calls `run_turn` and knows nothing else of it.
+
+    It may have a `bury(reason)` too, which a pool that has closed calls on what is left in its
+    rings, since no worker will come: to end that in order. On any thread, once.
+    """
 
     def run_turn(self, context: Context) -> None:
         """Do a limited amount of work. A stale entry finds nothing to do and returns."""
-
-    def bury(self, reason: OtaviaError) -> None:
-        """The pool has closed and no worker will come: end this in order. Any thread, once."""
 
 
 @twin_class("LocalRing")

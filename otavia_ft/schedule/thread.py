@@ -1,7 +1,8 @@
 """ActorThread: one a core, each running the same loop of three phases.
 
     Phase 1  IO           serve ready channels; block only if there is nothing else to do at all
-    Phase 2  IO pipeline  IO actors and mounts, to the end; thread events; cleaners
+    Phase 2  IO pipeline  IO actors and mounts, to the end; thread events: time-outs of the thread's
+                          own resources, functions to run here, cleaners
     Phase 3  business     state actors, until the deadline
     then, if all of that was nothing: try to steal one house
 
@@ -14,10 +15,11 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from otavia_ft.context import Context
 from otavia_ft.doors import AtomicInt, HouseCell, Mailbox, now_ns, set_me
+from otavia_ft.message import ResourceTimeoutEvent
 from otavia_ft.parking import Parker
 from otavia_ft.schedule.manager import HouseManager
 from otavia_ft.schedule.reactor import Reactor
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from otavia_ft.system import ActorSystem
     from otavia_ft.timer import TimerTask
 
-__all__ = ["ActorThread", "QueueStatistics", "ThreadStatistics"]
+__all__ = ["ActorThread", "QueueStatistics", "Resource", "ThreadStatistics"]
 
 _log = logging.getLogger("otavia_ft.thread")
 
@@ -58,6 +60,27 @@ class ThreadStatistics:
     queues: QueueStatistics
 
 
+class Resource(Protocol):
+    """Something that belongs to a thread, and wants to hear from the timer: see
+    `ActorThread.resource_timeout`."""
+
+    def handle_timeout(self, event: ResourceTimeoutEvent) -> None:
+        """On the thread it belongs to, between two turns."""
+
+
+class _IdlePools:
+    """A thread's object pools: at every time-out, those that were idle give memory back."""
+
+    def __init__(self, context: Context, idle_s: float, keep: int) -> None:
+        self._context = context
+        self._idle_s = idle_s
+        self._keep = keep
+
+    def handle_timeout(self, event: ResourceTimeoutEvent) -> None:
+        for pool in self._context.pools:
+            pool.trim(self._idle_s, self._keep)
+
+
 class ActorThread:
     """One worker: its queues, its reactor, its loop."""
 
@@ -70,11 +93,10 @@ class ActorThread:
         self.wakeups = AtomicInt()
         self.reactor = Reactor(config.selector_rebuild_threshold)
         self.parker = Parker(self.reactor.bell)
-        self.events = HouseCell()  # only its event mailbox: thunks to run on this thread
+        self.events = HouseCell()  # only its event mailbox: see `call` and `put_event`
         self.manager = HouseManager(self, system)
         self.context = Context(self, config.throughput_budget, self.manager)
         self.thread: threading.Thread | None = None
-        self._trimming: TimerTask | None = None
         self._ends = AtomicInt()
         self._idle_count = 0
         self._io_ratio = config.io_ratio
@@ -99,6 +121,25 @@ class ActorThread:
         self.events.put(Mailbox.EVENT, thunk)
         self.wake()
 
+    def put_event(self, event: ResourceTimeoutEvent) -> None:
+        """Have the event handled on this thread, in Phase 2."""
+        self.events.put(Mailbox.EVENT, event)
+        self.wake()
+
+    def resource_timeout(
+        self, resource: Resource, seconds: float, period: float | None = None
+    ) -> TimerTask:
+        """Have `resource.handle_timeout(event)` called on this thread in `seconds`, then every
+        `period` seconds if one is given.
+
+        For what belongs to the thread and to no actor: a pool, a channel's buffers. The resource
+        keeps the handle, to cancel or move the timer; the timer keeps the resource until then.
+        """
+        timer = self.system.timer
+        number = timer.new_id()
+        event = ResourceTimeoutEvent(number, resource)
+        return timer.after(seconds, self.put_event, event, period, number)
+
     def start(self) -> None:
         name = f"{self.system.name}-worker-{self.index}"
         self.thread = threading.Thread(target=self.run, name=name, daemon=True)
@@ -117,10 +158,11 @@ class ActorThread:
         config = self.system.config
         self.context = context = Context(self, config.throughput_budget, self.manager)
         set_me(context)
+        trimming = None
         if config.pooling:
             context.use_pools(config.pool_max_size, config.debug)
-            period = config.pool_check_s
-            self._trimming = self.system.timer.after(period, self.call, self._trim_pools, period)
+            trim = _IdlePools(context, config.pool_idle_s, config.pool_keep)
+            trimming = self.resource_timeout(trim, config.pool_check_s, config.pool_check_s)
         try:
             while not self.stopping.load():
                 self.run_once(context, may_block=True)
@@ -128,14 +170,9 @@ class ActorThread:
             _log.critical("%s died: please report this", self.system.name, exc_info=True)
         finally:
             set_me(None)
-            if self._trimming is not None:
-                self._trimming.cancel()
+            if trimming is not None:
+                trimming.end()
             self.leave()
-
-    def _trim_pools(self) -> None:
-        config = self.system.config
-        for pool in self.context.pools:
-            pool.trim(config.pool_idle_s, config.pool_keep)
 
     def run_once(self, context: Context, may_block: bool = False) -> bool:
         """One iteration. Returns whether anything ran."""
@@ -143,8 +180,9 @@ class ActorThread:
         if may_block and not self._has_work() and self._lie_down():
             self.parks += 1
             if self.reactor.channels:
-                served = self.reactor.wait()
+                ready = self.reactor.wait()
                 self.get_up()
+                served = self.reactor.serve(ready)
             else:
                 served, ran = 0, self.manager.sleep(context, self._business_ns)
         else:
@@ -155,7 +193,7 @@ class ActorThread:
         if ran or served:
             self._idle_count = 0
             return True
-        return self._try_steal(context)
+        return not self.stopping.load() and self._try_steal(context)
 
     def run_business(self, context: Context, deadline: int | None) -> int:
         """Phase 3."""
@@ -195,10 +233,13 @@ class ActorThread:
         count = 0
         if not self.events.has_mail(1 << Mailbox.EVENT):
             return 0
-        for thunk in self.events.drain(Mailbox.EVENT, 1 << 62):
+        for event in self.events.drain(Mailbox.EVENT, 1 << 62):
             count += 1
             try:
-                thunk()
+                if type(event) is ResourceTimeoutEvent:
+                    event.resource.handle_timeout(event)
+                else:
+                    event()
             except BaseException:  # cleaners are user code
                 _log.exception("a cleaner or thread event failed")
         return count

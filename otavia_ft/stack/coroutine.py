@@ -45,6 +45,7 @@ class CoroutineState(CoroutineBase, StackState):
 
     def advance(self, stack: Stack) -> StackYield:
         """Run the coroutine until it awaits something that is not there, or ends."""
+        self.awaited = None  # it has come; if it is an error, nothing of ours may lead back to it
         try:
             awaited = self.coroutine.send(None)
         except StopIteration as end:

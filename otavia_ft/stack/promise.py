@@ -90,13 +90,13 @@ class Promise[R](PromiseBase):
     @twin(PromiseBase)
     def get_now(self) -> R:
         """The answer. Raises the error if it failed, and StackError if there is none yet."""
-        if self.outcome is not SUCCESS:
-            try:
+        try:
+            if self.outcome is not SUCCESS:
                 no_answer(self)
-            finally:
-                del self
-        answer: R = self.value
-        return answer
+            answer: R = self.value
+            return answer
+        finally:
+            del self  # or the error's traceback would lead back to the error: see receive_error
 
     def ready(self) -> bool:
         """Whether an `await` on it may go on (see driver.py)."""
@@ -107,12 +107,12 @@ class Promise[R](PromiseBase):
 
     @twin(PromiseBase)
     def __await__(self) -> Generator[Self, None, R]:
-        if self.outcome is PENDING:
-            yield self
         try:
+            if self.outcome is PENDING:
+                yield self
             return self.get_now()
         finally:
-            del self
+            del self  # as above
 
     def __repr__(self) -> str:
         shown = "" if self.outcome is PENDING else f" {self.value!r}"
@@ -125,7 +125,7 @@ def no_answer(promise: Promise[Any]) -> NoReturn:
         try:
             raise promise.value
         finally:
-            del promise
+            del promise  # as in get_now
     raise StackError(
         "get_now() on a future that is still pending: suspend the stack on a state that holds "
         "it and read it when the stack is resumed, or await it"

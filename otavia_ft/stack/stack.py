@@ -76,7 +76,10 @@ class Stack(StackBase):
         self.ask_id = 0
         self.done = False
 
-    clean = reset
+    def clean(self) -> None:
+        """Back to the start, and out of its actor's life: an idle stack must not keep it alive."""
+        self.reset()
+        self.house = self.actor = None  # type: ignore[assignment]  # idle in its pool
 
     # ---- what a handler calls
 
@@ -259,7 +262,7 @@ class BatchNoticeStack(Stack):
         return self.notices
 
     def clean(self) -> None:
-        self.reset()
+        super().clean()
         self.notices = ()
 
 
@@ -375,7 +378,7 @@ class BatchAskStack(Stack):
         return [envelope.message for envelope in self.asks]
 
     def clean(self) -> None:
-        self.reset()
+        super().clean()
         self.asks = ()
 
 
@@ -420,7 +423,7 @@ class ChannelStack(Stack):
         return self.inbound
 
     def clean(self) -> None:
-        self.reset()
+        super().clean()
         self.channel = self.inbound = self.result = self.error = None
         self.message_id = 0
 

@@ -6,6 +6,12 @@ the load factor of 2 is reached, and shrinks when it has grown to four times its
 more and is less than half full.
 
 Only the runner of the actor touches it.
+
+A promise holds its stack, the stack its house, and the house this table, so all of them could be
+garbage of the cyclic kind: an actor that waits for an answer from one whose address nobody else
+has. The collector must not find them: a handler that waits keeps its actor. So a table with
+promises in it enters itself into the register's `waiting`. (The native lane's is no object of the
+collector's at all, which costs nothing and has the same effect.)
 """
 
 from __future__ import annotations
@@ -27,9 +33,10 @@ SHRINK_AT = 4 * INITIAL_CAPACITY
 class FutureDispatcher:
     """The promises an actor waits for, by their `aid`."""
 
-    __slots__ = ("_mask", "_table", "count")
+    __slots__ = ("_mask", "_table", "_waiting", "count")
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: dict[int, Any] | None = None) -> None:
+        self._waiting = waiting
         self._table: list[MessagePromise[Any] | None] = [None] * INITIAL_CAPACITY
         self._mask = INITIAL_CAPACITY - 1
         self.count = 0
@@ -46,6 +53,8 @@ class FutureDispatcher:
         promise.hash_next = self._table[index]
         self._table[index] = promise
         self.count += 1
+        if self.count == 1 and self._waiting is not None:
+            self._waiting[id(self)] = self
 
     def pop(self, aid: int) -> MessagePromise[Any] | None:
         """Take the promise with this number out; None if nobody waits under it."""
@@ -63,6 +72,8 @@ class FutureDispatcher:
             before.hash_next = found.hash_next
         found.hash_next = None
         self.count -= 1
+        if self.count == 0 and self._waiting is not None:
+            self._waiting.pop(id(self), None)
         capacity = self._mask + 1
         if capacity >= SHRINK_AT and 2 * self.count < capacity:
             self._resize(capacity // 2)

@@ -50,15 +50,9 @@ class Runner:
     ) -> None:
         if model not in MODELS:
             raise ValueError(f"no memory model {model!r}: there are {', '.join(MODELS)}")
-        unknown = set(sizes or ()) - set(cls.sizes)
-        if unknown:
-            raise ValueError(
-                f"scenario {cls.name} has no size {', '.join(sorted(unknown))}; "
-                f"it has {', '.join(cls.sizes) or 'none'}"
-            )
         self.cls = cls
         self.model = model
-        self.sizes = {**cls.sizes, **(sizes or {})}
+        self.sizes = cls.full_sizes(sizes or {})
         self.runtime = runtime or load_runtime(*cls.runtime)
         self.carriers = carriers or default_carriers()
         races.watch(self.runtime, cls.watch)
@@ -121,7 +115,8 @@ class Result:
     states: int | None = None
     complete: bool = False
     bound: int | None = None  # preemptions
-    chance: float | None = None  # PCT: of one run
+    chance: float | None = None  # PCT: of each of the stable runs
+    stable: int = 0  # PCT: runs that have this chance, see sampling.py
     seconds: float = 0.0
     violation: Violation | None = None
     schedule: list[int] = field(default_factory=list)  # the one that failed, quiet steps included
@@ -130,6 +125,11 @@ class Result:
     @property
     def rate(self) -> float:
         return self.schedules / self.seconds if self.seconds else 0.0
+
+    @property
+    def promise(self) -> float:
+        """PCT: the least probability that the stable runs, together, find a bug of this depth."""
+        return 1 - (1 - (self.chance or 0.0)) ** self.stable
 
     def __str__(self) -> str:
         parts = [f"{self.scenario} {self.mode}/{self.model}: {self.schedules} schedules"]
@@ -143,7 +143,10 @@ class Result:
         if self.bound is not None:
             parts.append(f"{self.bound} preemptions")
         if self.chance:
-            parts.append(f"one run finds a bug of this depth with p >= {self.chance:.2g}")
+            parts.append(
+                f"each of the last {self.stable} finds a bug of this depth with "
+                f"p >= {self.chance:.2g}, all of them with p >= {self.promise:.2g}"
+            )
         if self.mode not in ("pct", "random"):
             parts.append("complete" if self.complete else "not complete")
         parts.append(f"{self.seconds:.2f} s, {self.rate:.0f}/s")
@@ -251,4 +254,4 @@ def _search(
     if isinstance(picker, States):
         result.states = len(picker.seen)
     if isinstance(picker, Pct):
-        result.chance = picker.bound
+        result.chance, result.stable = picker.bound, picker.stable

@@ -44,6 +44,7 @@ class Runtime:
         self.static: list[Word] = []
         self.kept: dict[Any, Any] = {}  # what scenarios make once for this copy
         self.doors: Any = doors
+        self.planted = ""  # says which bugs, if any
         self._short = {
             name.rpartition(".")[2]: module
             for name, module in modules.items()
@@ -140,12 +141,17 @@ def load_runtime(
         raise PatchError(f"patches for modules that were not loaded: {', '.join(sorted(unused))}")
     runtime = Runtime(loaded, stand_ins["doors"])
     runtime.static = static
+    if patches or changes:
+        places = [(name, door.__module__, door.__qualname__) for name, door in changes.items()]
+        runtime.planted = repr((sorted(patches.items()), sorted(places)))
+        files = {sys.modules[module].__file__ for _, module, _ in places}
+        runtime.sources += sorted(file for file in files if file is not None)
     return runtime
 
 
-def source_hash(paths: Sequence[str]) -> str:
+def source_hash(paths: Sequence[str], planted: str = "") -> str:
     """Six digits that change when a source does: a schedule only means something with its code."""
-    digest = hashlib.sha256()
-    for path in sorted(paths):
+    digest = hashlib.sha256(planted.encode())
+    for path in sorted(set(paths)):
         digest.update(Path(path).read_bytes())
     return digest.hexdigest()[:6]

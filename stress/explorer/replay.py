@@ -2,7 +2,8 @@
 
 A token looks like `sc.3f2a1c.2-1.a12b3aC`: the memory model, six digits of the sources' hash, the
 scenario's sizes, and the schedule: a letter for each action, with a number for how often in a row.
-A token is refused when the sources have changed, because the same letters would mean other steps.
+A token is refused when the sources have changed, or the bugs that are planted in them, because the
+same letters would mean other steps.
 
 A schedule is minimised by what a reader has to follow: first the number of switches between
 threads, then its length. Blocks of steps of one thread are left out, or moved up or down to another
@@ -19,15 +20,22 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from stress.explorer import cells
-from stress.explorer.engine import Runner
+from stress.explorer.engine import MODELS, Runner
 from stress.explorer.loading import Runtime, source_hash
-from stress.explorer.scenario import Scenario, source_of
+from stress.explorer.scenario import Scenario, sources_of
 from stress.explorer.world import DivergedError, World
 
 __all__ = ["Follow", "TokenError", "minimise", "read_token", "replay", "token"]
 
 LETTERS = string.ascii_letters
+# The explorer's own files that decide what a step is.
+MEANING = [str(Path(__file__).with_name(f"{name}.py")) for name in ("cells", "linear", "world")]
+# Numbers of few digits: what is read here may have been typed, or cut off.
+STEP = re.compile(r"(?:([a-zA-Z])|_([0-9]{1,6})_)([0-9]{0,6})")
+TOKEN = re.compile(
+    r"(?P<model>[a-z]+)\.(?P<hash>[0-9a-f]{6})\.(?P<sizes>(?:[0-9]{1,6}(?:-[0-9]{1,6})*)?)\."
+    rf"(?P<steps>(?:{STEP.pattern})*)"
+)
 
 
 class TokenError(ValueError):
@@ -125,8 +133,8 @@ def _simpler(actions: Sequence[int], processes: int) -> Iterator[list[int]]:
 
 
 def _hash(runner: Runner) -> str:
-    files = [*runner.runtime.sources, source_of(runner.cls), str(Path(cells.__file__))]
-    return source_hash(files)
+    files = [*runner.runtime.sources, *sources_of(runner.cls), *MEANING]
+    return source_hash(files, runner.runtime.planted)
 
 
 def token(runner: Runner, actions: Sequence[int]) -> str:
@@ -143,22 +151,27 @@ def read_token(
     cls: type[Scenario], text: str, runtime: Runtime | None = None
 ) -> tuple[Runner, list[int]]:
     """The runner and the schedule that a token stands for."""
-    parts = text.strip().split(".")
-    if len(parts) != 4 or not re.fullmatch(r"(?:(?:[a-zA-Z]|_\d+_)\d*)*", parts[3]):
-        raise TokenError(f"{text!r} is no token: it has the form MODEL.HASH.SIZES.STEPS")
-    model, digest, numbers, steps = parts
-    values = [int(n) for n in numbers.split("-")] if numbers else []
+    parts = TOKEN.fullmatch(text.strip())
+    if parts is None or parts["model"] not in MODELS:
+        raise TokenError(f"{text[:200]!r} is no token: it has the form MODEL.HASH.SIZES.STEPS")
+    values = [int(n) for n in parts["sizes"].split("-")] if parts["sizes"] else []
     if len(values) != len(cls.sizes):
         raise TokenError(f"the token has {len(values)} sizes, {cls.name} has {len(cls.sizes)}")
     sizes = dict(zip(cls.sizes, values, strict=True))
-    runner = Runner(cls, model=model, sizes=sizes, runtime=runtime)
-    if digest != _hash(runner):
+    try:
+        runner = Runner(cls, model=parts["model"], sizes=sizes, runtime=runtime)
+    except ValueError as error:
+        raise TokenError(f"the token's sizes: {error}") from None
+    if parts["hash"] != (mine := _hash(runner)):
         raise TokenError(
-            f"the token was made from other sources ({digest}, these are {_hash(runner)}): "
-            f"search again with ./ft explore {cls.name}"
+            f"the token was made from other sources ({parts['hash']}, these are {mine}) or with "
+            f"another --mutant: search again with ./ft explore {cls.name}"
         )
     actions: list[int] = []
-    for letter, number, count in re.findall(r"(?:([a-zA-Z])|_(\d+)_)(\d*)", steps):
-        action = LETTERS.index(letter) if letter else int(number)
-        actions += [action] * int(count or 1)
+    longest = 21 * cls.steps  # in steps and in operations no run goes beyond that, see world.py
+    for letter, number, count in STEP.findall(parts["steps"]):
+        times = int(count or 1)
+        if len(actions) + times > longest:
+            raise TokenError(f"the token has more steps than any run of {cls.name}: {longest}")
+        actions += [LETTERS.index(letter) if letter else int(number)] * times
     return runner, actions

@@ -3,9 +3,14 @@
 PCT (probabilistic concurrency testing) gives each process a random priority, always runs the
 highest that can move, and at d-1 random steps drops the running one to the bottom. A bug that needs
 d ordering constraints, in a program of n processes and k steps, is found by one run with
-probability at least 1 / (n * k**(d-1)); runs are independent. n counts store buffers too under TSO,
-and k is learned: the longest run so far. Uniform choice has no such bound and is much weaker in
-practice.
+probability at least 1 / (n * k**(d-1)); runs are independent. n counts store buffers too under TSO.
+Uniform choice has no such bound and is much weaker in practice.
+
+k is learned: it is the longest run so far. A run has the promised probability if its drops were
+drawn from all of k, and if the words that were quiet in it are those that are known to be quiet, so
+that its steps are the ones that k counts. `stable` is the number of such runs: those since k has
+last grown, or a quiet word turned out to be shared. The promise is for bugs that show within k
+steps; of a longer run, which nobody has seen, nobody can say how likely it is.
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ class Pct(Uniform):
         self.depth = depth
         self.length = 1
         self.processes = 1
+        self.stable = 0
 
     def begin(self) -> None:
         self.step = 0
@@ -68,11 +74,14 @@ class Pct(Uniform):
         return alternative * world.processes + process
 
     def end(self, world: World) -> bool:
-        if self.step > self.length and world.violation is None:
+        # One that failed, or was left early, is no measure of how long a run can be.
+        longer = self.step > self.length and world.violation is None and not world.cut
+        if longer:
             self.length = self.step
+        self.stable = 0 if longer or world.learned else self.stable + 1
         return True
 
     @property
     def bound(self) -> float:
-        """The least probability that one run finds a bug of this depth."""
+        """The least probability that one of the `stable` runs finds a bug of this depth."""
         return 1.0 / (self.processes * self.length ** (self.depth - 1))

@@ -30,7 +30,9 @@ from typing import Any, ClassVar
 from stress.explorer.loading import Runtime
 from stress.explorer.world import Thread, Violation, Word, World, labels
 
-__all__ = ["Scenario", "Violation", "label", "scenario", "scenarios", "source_of"]
+__all__ = ["Scenario", "Violation", "label", "scenario", "scenarios", "sources_of"]
+
+LARGEST = 100  # of a size: more threads or messages than that are for real threads
 
 _registry: dict[str, type[Scenario]] = {}
 
@@ -64,6 +66,22 @@ class Scenario:
     def __getattr__(self, name: str) -> Any:
         # Sizes are attributes; this only tells type checkers and misspellers so.
         raise AttributeError(f"scenario {self.name} has no attribute or size {name!r}")
+
+    @classmethod
+    def full_sizes(cls, given: dict[str, int]) -> dict[str, int]:
+        """The given sizes and, for the others, the scenario's own; ValueError for a wrong one."""
+        unknown = set(given) - set(cls.sizes)
+        if unknown:
+            raise ValueError(
+                f"scenario {cls.name} has no size {', '.join(sorted(unknown))}; "
+                f"it has {', '.join(cls.sizes) or 'none'}"
+            )
+        for name, number in given.items():
+            if not cls.least.get(name, 1) <= number <= LARGEST:
+                raise ValueError(
+                    f"{name}={number}: {cls.name} can have {cls.least.get(name, 1)} to {LARGEST}"
+                )
+        return {**cls.sizes, **given}
 
     def thread(
         self, name: str, body: Callable[..., Any], *args: Any, daemon: bool = False
@@ -190,6 +208,7 @@ def scenarios() -> dict[str, type[Scenario]]:
     return dict(sorted(_registry.items()))
 
 
-def source_of(cls: type[Scenario]) -> str:
-    """The file in which a scenario is written."""
-    return str(sys.modules[cls.__module__].__file__)
+def sources_of(cls: type[Scenario]) -> list[str]:
+    """The files in which a scenario is written, and those of the classes that it is made from."""
+    files = {getattr(sys.modules[base.__module__], "__file__", None) for base in cls.__mro__}
+    return sorted(str(file) for file in files if file is not None)

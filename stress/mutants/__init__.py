@@ -1,8 +1,9 @@
 """Planted bugs, to test the tools that look for bugs.
 
 A mutant has a name, says in words what it breaks, and how it is planted: by `patches` of a module's
-source (a text that occurs exactly once, and its replacement), which both engines understand, or by
-`doors`, a function that answers other doors for the explorer, for bugs of what is C in the runtime.
+source (a text that occurs exactly once, and its replacement), which both engines understand; by
+`native` patches of the C sources, in the same form and by file, for the native lane under real
+threads; or by `doors`, a function that answers other doors for the explorer.
 It names the workload that must notice it under real threads, and the scenario that must notice it
 in the explorer; one of the two may be missing. To add one, write it into the catalogue:
 
@@ -42,6 +43,8 @@ class Mutant:
     breaks: str
     workload: str | None = None
     patches: Patches = field(default_factory=dict)
+    native: Patches = field(default_factory=dict)  # of files in _atomics: see parallel/stalled.py
+    scheduler: str | None = None  # under real threads only this one, if the other has no such code
     doors: Callable[[], dict[str, Any]] | None = None
     scenario: str | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)  # of the scenario, if not its own
@@ -50,10 +53,11 @@ class Mutant:
 
 def mutants() -> dict[str, Mutant]:
     """All mutants by name, in the order of the catalogue."""
-    from stress.mutants import doors, houses, parking, schedulers
+    from stress.mutants import doors, houses, native, parking, schedulers
 
     found: dict[str, Mutant] = {}
-    for mutant in (*houses.MUTANTS, *schedulers.MUTANTS, *parking.MUTANTS, *doors.MUTANTS):
+    lists = (houses, schedulers, parking, doors, native)
+    for mutant in (mutant for each in lists for mutant in each.MUTANTS):
         if mutant.name in found:
             raise ValueError(f"two mutants are called {mutant.name}")
         found[mutant.name] = mutant
@@ -66,7 +70,7 @@ def plant(name: str) -> None:
     loaded = [module for module in sys.modules if module.startswith(PACKAGE)]
     if loaded:
         raise PatchError(f"the runtime is imported already: {', '.join(loaded[:3])}")
-    if not mutant.patches:
+    if not mutant.patches and not mutant.native:
         raise PatchError(f"{name} is a bug of the doors, which only the explorer can plant")
     finder: Any = _Finder(mutant.patches)
     sys.meta_path.insert(0, finder)

@@ -1,9 +1,9 @@
-"""One case, in a process of its own: `python -m stress.parallel.child CASE`.
+"""One case, in a process of its own: `python -m stress.parallel.child CASE [SECONDS]`.
 
-The case is JSON, and so is every line of standard output: first what the case really runs with,
-then a sign of life with the figures so far, at most one a second and only if there was progress,
-and last the report. A mutant is planted before the runtime is imported. A watchdog ends a case that
-stands still, and says where it stood.
+After so many seconds it begins no other round. The case is JSON, and so is every line of standard
+output: first what the case really runs with, then a sign of life with the figures so far, at most
+one a second and only if there was progress, and last the report. A mutant is planted before the
+runtime is imported. A watchdog ends a case that stands still, and says where it stood.
 """
 
 from __future__ import annotations
@@ -26,15 +26,20 @@ SIGN_OF_LIFE_S = 1.0
 _writing = threading.Lock()
 
 
-def main(text: str) -> int:
+def main(text: str, seconds: str = "inf") -> int:
+    until = time.monotonic() + float(seconds)
     faulthandler.enable()  # for crashes only: those are a finding
     case = Case(**json.loads(text))
-    os.environ["OTAVIA_FT_LANE"] = case.lane
+    os.environ["OTAVIA_FT_LANE"] = case.lane.removesuffix("+stalls")
+    if case.lane == "native+stalls":
+        from stress.parallel import stalled
+
+        stalled.enter(case.mutant)
     if case.mutant is not None:
         from stress.mutants import plant
 
         plant(case.mutant)
-    report = _Runner(case).run()
+    report = _Runner(case, until).run()
     _end(report, 1 if report["findings"] else 0)
     return 0
 
@@ -53,7 +58,7 @@ def _end(report: dict[str, Any], status: int) -> None:
 
 
 class _Runner:
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, until: float) -> None:
         # Only now, so that a mutant is in place.
         from otavia_ft import ActorSystem
         from stress.parallel.lab import Lab
@@ -63,10 +68,11 @@ class _Runner:
         from stress.parallel.workloads import WORKLOADS
 
         self.case = case
+        self.until = until
         self.kind = WORKLOADS[case.workload]
         self.lab = Lab(case)
         self.lab.settings = {**case.settings, **self.kind.settings(case.settings)}
-        self.watch = Watch(self.lab, case.bare)
+        self.watch = Watch(self.lab)
         self.settle = settle
         self.make_system = ActorSystem
         self.make_leftovers = Leftovers
@@ -94,7 +100,7 @@ class _Runner:
             if not self.lab.findings:
                 self.watch.forget()
                 leftovers.look()
-            if self.lab.findings:
+            if self.lab.findings or time.monotonic() >= self.until:
                 break
         return self.report()
 
@@ -107,11 +113,13 @@ class _Runner:
         lab.run_threads(workload.bodies())
         if system.running:
             self.settle(lab, workload.finished)
+            self.watch.look()
             if not lab.findings:
                 workload.judge()
         if lab.findings:
             return  # it may not be able to stop
         system.stop()
+        self.watch.look()
         statistics = system.statistics()
         self.messages += statistics.messages
         self.turns += statistics.turns
@@ -126,6 +134,7 @@ class _Runner:
         told, told_at = None, since
         while True:
             time.sleep(0.1)
+            self.watch.look()
             now = (*lab.progress(), self.rounds)
             if now != last:
                 last, since = now, time.monotonic()
@@ -163,4 +172,4 @@ class _Runner:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

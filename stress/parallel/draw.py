@@ -24,7 +24,7 @@ class Case:
     bare: bool  # without stalls and instruments, so that nothing changes the timing
     stall_permille: int  # how often a step is followed by a stall
     collects: bool  # a thread of its own calls the garbage collector
-    lane: str  # native or python: instruments and mutants are made for the Python lane
+    lane: str  # native, native+stalls (stalled.py) or python, for which the instruments are
     mutant: str | None = None
     scale: int = 1  # bursts so many times as long: a soak, always bare
     patience_s: float = 10.0  # no progress for that long is a hang
@@ -68,7 +68,11 @@ def draw(
     rng = random.Random(f"case {seed}")
     rounds = rng.choice((6, 12, 24))
     bare = rng.random() < 0.25 or scale > 1
-    users_lane = random.Random(f"lane {seed}").random() < 0.85  # what users run
+    lane = _lane(random.Random(f"lane {seed}").random(), bare)
+    if mutant is not None:
+        lane, scheduler = _home_of(mutant)
+        bare = bare and lane == "python"
+        settings["dispatcher"] = scheduler or settings["dispatcher"]
     return Case(
         seed=seed,
         workload=chosen,
@@ -77,12 +81,29 @@ def draw(
         bare=bare,
         stall_permille=rng.choice((5, 20, 60, 150)),
         collects=rng.random() < 0.3,
-        lane="native" if bare and mutant is None and users_lane else "python",
+        lane=lane,
         mutant=mutant,
         scale=scale,
         patience_s=patience_s,
         forced=forced,
     )
+
+
+def _lane(number: float, bare: bool) -> str:
+    """Of all cases two fifths are stalled and native, one bare and native: what users run."""
+    if bare:
+        return "native" if number < 0.85 else "python"
+    return "native+stalls" if number < 0.55 else "python"
+
+
+def _home_of(mutant: str) -> tuple[str, str | None]:
+    """The lane and, if there is only one, the scheduler in which a bug can be planted."""
+    from stress.mutants import mutants
+
+    known = mutants().get(mutant)
+    if known is None:
+        return "python", None
+    return "native+stalls" if known.native else "python", known.scheduler
 
 
 def _settings(rng: random.Random) -> dict[str, Any]:

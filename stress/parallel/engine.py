@@ -3,6 +3,10 @@
 A child that crashes, or that has to be killed, is a finding like any other. How long a case may
 take is for the child to judge, which sees whether anything happens. Here is the last resort: a
 child that has given no sign of life for a long time cannot judge any more.
+
+A run's time is up for its children too: each ends with the round under way, and one whose round
+takes longer than that is ended here. But only just after a sign of life: one that stands still is
+left to its own watchdog, or the end of a run would hide what hangs.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ __all__ = ["NAMES", "Outcome", "Plan", "run", "run_case"]
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIGURES = ("rounds", "messages", "turns", "steals")
 SILENCE_S = 60.0  # beyond the child's own patience, and only if it has said nothing for so long
+GRACE_S = 5.0  # for the round that is under way when the time is up
 
 # The parent does not import the runtime, so that a mutant or a crash concerns the children only.
 # A test compares this with what there is.
@@ -44,6 +49,7 @@ class Plan:
     cases: int | None = None
     workload: str | None = None
     workers: int | None = None
+    scheduler: str | None = None
     jobs: int = 1
     mutant: str | None = None
     scale: int = 1
@@ -52,7 +58,7 @@ class Plan:
     workloads: list[str] = field(default_factory=lambda: list(NAMES))
 
     def case(self, index: int) -> Case:
-        return draw(
+        case = draw(
             self.seed + index,
             self.workloads,
             workload=self.workload,
@@ -60,6 +66,13 @@ class Plan:
             mutant=self.mutant,
             scale=self.scale,
             patience_s=self.patience_s,
+        )
+        if self.scheduler is None:
+            return case
+        return replace(
+            case,
+            settings={**case.settings, "dispatcher": self.scheduler},
+            forced={**case.forced, "scheduler": self.scheduler},
         )
 
 
@@ -69,6 +82,9 @@ class Outcome:
 
     seed: int
     cases: int = 0
+    unfinished: int = 0
+    """Cases that were ended by the clock, the user or another's finding. Their messages count."""
+    interrupted: bool = False
     rounds: int = 0
     messages: int = 0
     turns: int = 0
@@ -81,8 +97,11 @@ class Outcome:
     def add(self, case: Case, report: dict[str, Any]) -> None:
         settings = report.get("settings", case.settings)
         share = self._share(case.workload, settings["dispatcher"], case.lane)
-        self.cases += 1
-        share["cases"] += 1
+        if report.get("unfinished"):
+            self.unfinished += 1
+        else:
+            self.cases += 1
+            share["cases"] += 1
         for name in FIGURES:
             setattr(self, name, getattr(self, name) + report.get(name, 0))
             share[name] += report.get(name, 0)
@@ -108,7 +127,7 @@ class Outcome:
 
 
 def run(plan: Plan, on_update: Callable[[Outcome], Any] = lambda outcome: None) -> Outcome:
-    """Run cases on `jobs` children at a time until the plan's limit or a finding."""
+    """Run cases on `jobs` children at a time until the plan's limit, a finding or Ctrl-C."""
     return _Run(plan, on_update).to_the_end()
 
 
@@ -124,20 +143,25 @@ class _Run:
 
     def to_the_end(self) -> Outcome:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(self.plan.jobs)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            self.outcome.interrupted = True  # so that nobody is interested in the children any more
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
         self.outcome.seconds = time.monotonic() - self.started
         return self.outcome
 
     def _work(self) -> None:
         while (case := self._next_case()) is not None:
-            report = run_case(case, self._goes_on)
+            report = run_case(case, self._goes_on, self._left())
             with self.lock:
                 self.under_way.pop(threading.get_ident(), None)
-                if report is not None:
-                    self.outcome.add(case, report)
+                self.outcome.add(case, report)
                 self._show()
 
     def _goes_on(self, said: dict[str, Any]) -> bool:
@@ -158,23 +182,36 @@ class _Run:
     def _next_case(self) -> Case | None:
         plan = self.plan
         with self.lock:
-            late = plan.seconds is not None and time.monotonic() - self.started >= plan.seconds
+            left = self._left()
+            late = left is not None and left <= 0
             enough = plan.cases is not None and self.begun >= plan.cases
             if enough or (late and self.begun > 0) or self._over():
                 return None
             self.begun += 1
             return plan.case(self.begun - 1)
 
+    def _left(self) -> float | None:
+        """How many seconds the run has left, if they are limited."""
+        if self.plan.seconds is None:
+            return None
+        return self.plan.seconds - (time.monotonic() - self.started)
+
     def _over(self) -> bool:
-        """Whether another case has found something, and that is all that is wanted."""
-        return bool(self.outcome.findings) and not self.plan.keep_going
+        """Whether the user, or a case that has found something, has ended the run."""
+        found = bool(self.outcome.findings) and not self.plan.keep_going
+        return found or self.outcome.interrupted
 
 
 def run_case(
-    case: Case, goes_on: Callable[[dict[str, Any]], bool] = lambda said: True
-) -> dict[str, Any] | None:
-    """One child, to its end. `goes_on` is asked now and then; if it says no, the child is ended
-    and there is no report (None)."""
+    case: Case,
+    goes_on: Callable[[dict[str, Any]], bool] = lambda said: True,
+    seconds: float | None = None,
+) -> dict[str, Any]:
+    """One child, to its end. `goes_on` is asked now and then; if it says no, the child is ended.
+
+    After so many seconds the child begins no other round, and soon after that it is ended. What a
+    child has said before it was ended is its report, which is then marked as `unfinished`.
+    """
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -182,22 +219,27 @@ def run_case(
     }
     with tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
-            [sys.executable, "-m", "stress.parallel.child", json.dumps(case.as_dict())],
+            [sys.executable, "-m", "stress.parallel.child", json.dumps(case.as_dict()),
+             *([] if seconds is None else [str(seconds)])],
             cwd=ROOT,  # `stress` is found here; it is not installed
+            process_group=0,  # Ctrl-C is for this process alone, which then ends its children
             env=environment,
             stdout=subprocess.PIPE,
             stderr=errors,
-        )
-        limit, silent = case.patience_s + SILENCE_S, False
+        )  # fmt: skip
+        limit, silent, ended = case.patience_s + SILENCE_S, False, False
         said: dict[str, Any] = {}
-        heard_at = time.monotonic()
+        began = heard_at = time.monotonic()
         for line in _lines(child):
             if line:
                 heard_at = time.monotonic()
                 said |= _understood(line)
-                continue
-            silent = time.monotonic() - heard_at > limit
-            if silent or not goes_on(said):
+                late = seconds is not None and heard_at - began > max(0.0, seconds) + GRACE_S
+                ended = late and "so_far" in line
+            else:
+                silent = time.monotonic() - heard_at > limit
+                ended = not silent and not goes_on(said)
+            if silent or ended:
                 child.kill()
                 break
         status = child.wait()
@@ -208,7 +250,9 @@ def run_case(
     if silent:
         text = f"the child was killed: it gave no sign of life for {limit:.0f} s"
         return said | _failed("no-lost-wake-up", text, err)
-    return said | _crashed(status, err) if goes_on(said) else None
+    if ended:
+        return said | {"findings": [], "unfinished": True}
+    return said | _crashed(status, err)
 
 
 def _lines(child: subprocess.Popen[bytes]) -> Iterator[str]:

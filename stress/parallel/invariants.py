@@ -30,7 +30,8 @@ _ALL = (
     Invariant(
         "one-queue",
         "A house is in at most one run queue or ring at a time.",
-        "Bare cases, which carry no instruments. Houses that are buried after the stop.",
+        "Bare cases, which carry no instruments. In the Python lane, houses that are buried after "
+        "the stop.",
     ),
     Invariant(
         "no-lost-message",
@@ -84,7 +85,8 @@ _ALL = (
         "priority-order",
         "The owner takes a high-priority house before a normal one, except that after ageing_limit "
         "high ones in a row a normal one that waits is next.",
-        "Bare cases, and cases with stealing: a thief may empty the list between look and take.",
+        "In the Python lane, bare cases and cases with stealing: a thief may empty the list "
+        "between look and take. In the native lane, all but the workload parts.",
     ),
     Invariant(
         "mount-first",

@@ -41,16 +41,19 @@ def share_lines(outcome: Outcome) -> list[str]:
     sums = [sum(column) for column in zip(*table.values(), strict=True)]
     rows = [*sorted(table.items()), ("all", sums)]
     titles = [f"{scheduler}/{lane}" for scheduler, lane in columns]
-    lines = [f"{'messages':<12}" + "".join(f"{title:>16}" for title in [*titles, "all"])]
+    lines = [f"{'messages':<12}" + "".join(f"{title:>22}" for title in [*titles, "all"])]
     for name, row in rows:
-        lines.append(f"{name:<12}" + "".join(f"{number:>16,}" for number in [*row, sum(row)]))
+        lines.append(f"{name:<12}" + "".join(f"{number:>22,}" for number in [*row, sum(row)]))
     return lines
 
 
 def summary(outcome: Outcome) -> str:
     found = f"{len(outcome.findings)} findings" if outcome.findings else "no finding"
+    if outcome.interrupted:
+        found += " before it was interrupted"
+    unfinished = f" and {outcome.unfinished} unfinished" if outcome.unfinished else ""
     return (
-        f"{outcome.cases} cases, {outcome.rounds} rounds, {outcome.messages} messages, "
+        f"{outcome.cases} cases{unfinished}, {outcome.rounds} rounds, {outcome.messages} messages, "
         f"{outcome.turns} turns, {outcome.steals} steals in {outcome.seconds:.1f} s "
         f"({outcome.messages / max(outcome.seconds, 1e-9):.0f} messages/s); {found} "
         f"(seed {outcome.seed})"

@@ -3,6 +3,9 @@
 The product's files know nothing of this. Its classes are given wrapped methods, in the child only,
 and not at all in a bare case. What C does in one call (put a message, then look at the state) is
 taken apart into the two steps that it consists of, so that a stall fits between them.
+
+That is for the Python lane. The native lane brings its own stalls and most of its checks
+(stalled.py); around it go only the instruments for what is Python in both.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from otavia_ft.schedule import rings
 from otavia_ft.schedule.manager import HouseManager
 from otavia_ft.schedule.queues import HouseList, PriorityHouseQueue
 from otavia_ft.timer import Timer
+from stress.parallel import stalled
 from stress.parallel.lab import Lab
 
 __all__ = ["Watch"]
@@ -29,8 +33,9 @@ __all__ = ["Watch"]
 class Watch:
     """Puts the instruments in."""
 
-    def __init__(self, lab: Lab, bare: bool) -> None:
+    def __init__(self, lab: Lab) -> None:
         self.lab = lab
+        self._native = lab.case.lane == "native+stalls"
         self._queued: dict[Any, AtomicInt] = {}  # item's key: how many queues hold it
         self._list_of: dict[int, Any] = {}  # house id: the list it was put into
         # What pools have given out, and who uses which pool: by id, and kept, so that ids stay.
@@ -38,14 +43,22 @@ class Watch:
         self._users: dict[int, tuple[int, Any]] = {}
         self._pass = threading.local()
         self._count_houses()
-        if not bare:
+        if self._native:
+            stalled.stalls(lab.case.stall_permille, lab.case.seed)
+        elif not lab.case.bare:
             self._stall_transitions()
             self._stall_posts()
-            self._stall_parking()
             self._check_lists()
             self._check_rings()
+        if not lab.case.bare:
+            self._stall_parking()
             self._check_dispatch()
             self._check_pools()
+
+    def look(self) -> None:
+        """Has C seen a rule broken? Any thread, now and then."""
+        if self._native and not self.lab.findings and (broken := stalled.seen()) is not None:
+            self.lab.report(*broken)
 
     def new_round(self) -> None:
         self.forget()

@@ -5,10 +5,13 @@ import gc
 import pytest
 
 from otavia_ft import ActorAddress, Ask, AskFailed, MessageFuture, StackError, StateActor, on
-from otavia_ft.lane import NATIVE_LANE, HouseBase
+from otavia_ft.context import Context, running_stack
+from otavia_ft.lane import NATIVE_LANE, HouseBase, HouseQueue, lane_face
+from otavia_ft.message import Envelope
 from otavia_ft.stack.table import FutureDispatcher
 from otavia_ft.testkit import TestSystem
 
+LocalRing = lane_face.get("LocalRing")
 native = pytest.mark.skipif(not NATIVE_LANE, reason="these checks stand between Python and C")
 
 
@@ -183,3 +186,116 @@ def test_a_future_that_failed_raises_where_it_is_awaited_and_again_when_read():
         asker = system.build_actor(Asker, system.build_actor(Broken))
         assert system.ask_now(asker, Run()) == 5
     assert seen == [KeyError]
+
+
+@native
+class TestWhatCFollows:
+    """Each of these once made C follow a pointer that was not what it took it for."""
+
+    def test_what_is_no_reply_and_no_ask_is_refused_and_the_actor_lives_on(self, caplog):
+        with TestSystem() as system:
+            server = system.build_actor(Server)
+            system.run()
+            for post, what in ((server.house.post_reply, 5), (server.house.post_ask, "x")):
+                if post(what):
+                    server.house.scheduler.ready(server.house)
+                system.run()
+            refusals = [str(record.exc_info[1]) for record in caplog.records]
+            assert "a reply is a pair" in refusals[0]
+            assert "comes in an Envelope" in refusals[1]
+            answer = system.ask(server, Get())
+            system.run()
+            assert answer.result() == 1
+        caplog.clear()
+
+    def test_an_envelope_from_a_house_without_an_actor_is_refused(self):
+        with TestSystem() as system:
+            server = system.build_actor(Server)
+            system.run()
+            server.house.ask(Envelope(HouseBase.__new__(HouseBase), 1, Get()))
+            system.run()
+            answer = system.ask(server, Get())
+            system.run()
+            assert answer.result() == 1
+
+    def test_a_house_is_queued_once(self):
+        with TestSystem() as system:
+            queue = HouseQueue(1)
+            houses = [system.build_actor(Server).house for _ in range(2)]
+            system.run()
+            for house in houses:
+                queue.enqueue(house)
+            with pytest.raises(RuntimeError, match="in a queue already"):
+                queue.enqueue(houses[0])
+            assert [queue.dequeue(), queue.dequeue(), queue.dequeue()] == [*houses, None]
+            queue.enqueue(houses[0])
+            assert len(queue) == 1
+            queue.dequeue()
+
+    def test_only_the_runner_works(self):
+        with TestSystem() as system:
+            server = system.build_actor(Server)
+            system.run()
+            with pytest.raises(RuntimeError, match="the thread that runs the house"):
+                server.house.work(Context(None, 8), 8)
+
+    def test_rings_in_rings_are_freed_without_recursion(self):
+        ring = None
+        for _ in range(200_000):
+            outer = LocalRing(0, 1)
+            outer.push(ring)
+            ring = outer
+        del ring, outer
+
+
+@pytest.mark.parametrize("dispatcher", ["pinned", "pool"])
+def test_a_turn_inside_a_handler_leaves_the_handlers_own_message_alone(dispatcher):
+    class Inner(StateActor):
+        @on(Get)
+        def get(self, message: Get) -> int:
+            return 5
+
+    class Outer(StateActor):
+        @on(Run)
+        def run(self, message: Run) -> int:
+            del message
+            inner.notice(Get())
+            system.run()
+            return 2
+
+    class Caller(StateActor):
+        @on(Run)
+        async def run(self, message: Run) -> int:
+            return await outer.ask(Run())
+
+    with TestSystem(dispatcher=dispatcher) as system:
+        inner = system.build_actor(Inner)
+        outer = system.build_actor(Outer)
+        caller = system.build_actor(Caller)
+        system.run()
+        answer = system.ask(caller, Run())
+        system.run()
+        assert answer.result() == 2
+
+
+def test_a_coroutine_that_has_answered_by_hand_answers_once():
+    class Twice(StateActor):
+        @on(Run)
+        async def run(self, message: Run) -> int:
+            await server.ask(Get())
+            running_stack("this test").return_(1)
+            return 2
+
+    class Caller(StateActor):
+        @on(Run)
+        async def run(self, message: Run) -> int:
+            return await twice.ask(Run())
+
+    with TestSystem() as system:
+        server, twice = system.build_actor(Server), system.build_actor(Twice)
+        caller = system.build_actor(Caller)
+        system.run()
+        answer = system.ask(caller, Run())
+        system.run()
+        assert answer.result() == 1
+        assert system.dead_letters.total == 0

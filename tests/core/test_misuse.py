@@ -17,6 +17,7 @@ from otavia_ft import (
     FutureState,
     MessageFuture,
     OutsideActor,
+    PoisonPill,
     StackError,
     StackState,
     StateActor,
@@ -24,6 +25,7 @@ from otavia_ft import (
     on,
     sleep,
 )
+from otavia_ft.house.lifecycle import Restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,6 +495,14 @@ class TestBuilding:
 
             class Wrong(StateActor):
                 notice_exception_strategy = wrong
+
+
+class TestNoticesToOneself:
+    @pytest.mark.parametrize("message", [PoisonPill(), Restart()], ids=repr)
+    def test_a_system_message_is_not_sent_as_a_notice_to_oneself(self, refused, message):
+        error = refused(lambda actor, stack: actor.notice_self_first(message))
+        assert isinstance(error, TypeError)
+        assert "use self.stop()" in str(error)
 
 
 class TestTimers:

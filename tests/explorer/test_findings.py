@@ -88,6 +88,56 @@ answer([found, runs, picker.bound])
     assert found / runs >= promised
 
 
+@pytest.mark.parametrize(
+    ("mutant", "depth", "model"),
+    [
+        # One constraint besides the order at the start: the sender between the look and the store.
+        pytest.param("no-recheck", 2, "sc", id="no-recheck"),
+        pytest.param("no-recheck", 3, "sc", id="no-recheck-deeper-than-needed"),
+        # And here the store's way to memory after that.
+        pytest.param("lazy-waiting", 3, "tso", id="lazy-waiting"),
+    ],
+)
+def test_pct_keeps_its_promise_in_a_real_scenario_for_the_runs_it_makes_it_for(
+    ask, mutant, depth, model
+):
+    found, runs, stable, promised, used, learned = ask(
+        """
+from stress.explore import mutated
+from stress.explorer.sampling import Pct
+from stress.mutants import mutants
+mutant, depth, model = sys.argv[1:]
+cls = scenarios()["complete-running"]
+runner = Runner(cls, model=model, runtime=mutated(cls, mutants()[mutant]))
+picker, shared, runs = Pct(seed=11, depth=int(depth)), set(), []
+for _ in range(2500):
+    picker.begin()
+    drawn_from = picker.length
+    world = runner.run(picker, shared=shared)
+    runs.append((drawn_from, world.learned, world.violation is not None))
+    picker.end(world)
+counted = runs[-picker.stable :]
+before = runs[-picker.stable - 1]
+answer([
+    sum(failed for *_, failed in counted), len(runs), picker.stable, picker.bound,
+    [before[0], sorted({drawn_from for drawn_from, *_ in counted}), picker.length],
+    [before[1], any(learned for _, learned, _ in counted)],
+])
+""",
+        mutant,
+        str(depth),
+        model,
+    )
+    assert 1000 < stable < runs
+    before, of_the_counted, longest = used
+    assert of_the_counted == [longest]
+    assert before < longest or learned[0]  # the run before them is not one of them
+    assert not learned[1]
+    processes = 2 if model == "sc" else 4
+    assert promised == pytest.approx(1 / (processes * longest ** (depth - 1)))
+    assert found / stable >= promised
+
+
 def test_an_unordered_access_to_a_plain_field_is_a_race_even_if_nothing_comes_of_it(ask):
     kinds = ask(
         """
@@ -201,6 +251,14 @@ answer([[str(w.violation), [[p, t] for p, t, _ in w.log]] for w in worlds])
         pytest.param("text[:-1] + '!'", "no token", id="letters"),
         pytest.param("'nonsense'", "no token", id="form"),
         pytest.param("text.replace('.3.', '.3-3.')", "2 sizes", id="sizes"),
+        pytest.param("text.replace('.3.', '.x.')", "no token", id="size-no-number"),
+        pytest.param("text.replace('.3.', '.0.')", "threads=0", id="size-too-small"),
+        pytest.param("text.replace('.3.', '.999999.')", "threads=999999", id="size-too-large"),
+        pytest.param("'xx' + text[2:]", "no token", id="model"),
+        pytest.param("text + 'a99999999999'", "no token", id="count-of-many-digits"),
+        pytest.param("text + 'a999999'", "more steps than any run", id="count"),
+        pytest.param("text + 'a40000' * 9", "more steps than any run", id="sum-of-counts"),
+        pytest.param("text + '_' + '9' * 5000 + '_'", "no token", id="action-of-many-digits"),
     ],
 )
 def test_a_token_that_does_not_fit_is_refused(ask, spoil, reason):
@@ -217,6 +275,33 @@ except TokenError as error:
 """
     )
     assert reason in message
+
+
+def test_a_token_of_one_bug_is_refused_by_the_sound_runtime_and_by_another_bug(ask):
+    digests, messages = ask(
+        """
+from stress.explorer.replay import TokenError, read_token, token
+from stress.explore import mutated
+from stress.mutants import mutants
+
+cls = scenarios()["complete-running"]
+# Text patches, a door, and other doors of the same class.
+names = ["no-recheck", "lazy-waiting", "look-before-put", "store-for-cas"]
+runtimes = [None, *(mutated(cls, mutants()[name]) for name in names)]
+tokens = [token(Runner(cls, runtime=runtime), [0, 1]) for runtime in runtimes]
+messages = []
+for runtime in runtimes:
+    for text in tokens:
+        try:
+            read_token(cls, text, runtime)
+        except TokenError as error:
+            messages.append(str(error))
+answer([[text.split(".")[1] for text in tokens], messages])
+"""
+    )
+    assert len(set(digests)) == 5
+    assert len(messages) == 20
+    assert all("another --mutant" in message for message in messages)
 
 
 # ---- linearizability
@@ -335,6 +420,21 @@ def test_the_command_plants_a_mutant_and_replays_what_it_leads_to(run_child):
     assert "=> lost wake-up" in again.stdout
 
 
+@pytest.mark.parametrize("steps", ["z", "aAb"], ids=["no-such-thread", "not-possible-then"])
+def test_a_replay_of_steps_that_are_not_possible_ends_with_status_2(run_child, steps):
+    code = """
+import planted
+from stress.explore import main
+from stress.explorer.replay import token
+text = token(Runner(scenarios()["planted-lost-update"]), [0])
+sys.exit(main(["planted-lost-update", "--replay", text[:-1] + sys.argv[1]]))
+"""
+    child = run_child(code, steps)
+    assert child.returncode == 2, child.stdout + child.stderr
+    assert "is not possible" in child.stderr
+    assert "Traceback" not in child.stderr
+
+
 def test_the_table_of_a_deadlock_shows_who_took_what_the_other_waits_for(run_child):
     child = run_child(COMMAND, "planted-deadlock", "--mode", "dfs")
     assert re.search(r"1 │ lock left: 0 → 1 +│\n2 │ +│ lock right: 0 → 2", child.stdout)
@@ -344,8 +444,12 @@ def test_the_table_of_a_deadlock_shows_who_took_what_the_other_waits_for(run_chi
     "arguments",
     [["no-such"], ["--mutant", "no-such"], ["--mutant", "lost-barrier"],
      ["--bound", "1", "--mode", "pct"], ["--replay", "x"], ["--size", "threads"],
-     ["park-wake", "--replay", "nonsense"]],
-    ids=["name", "mutant", "mutant-without-scenario", "bound", "replay", "size", "token"],
+     ["planted-lost-update", "--size", "threads=0"],
+     ["planted-lost-update", "--size", "threads=101"],
+     ["park-wake", "--replay", "nonsense"], ["--seconds", "-3"], ["--seconds", "0"],
+     ["--seconds", "nan"]],
+    ids=["name", "mutant", "mutant-without-scenario", "bound", "replay", "size", "size-of-none",
+         "size-of-many", "token", "seconds-below-0", "no-seconds", "seconds-nan"],
 )  # fmt: skip
 def test_the_command_ends_with_status_2_for_a_wrong_argument(run_child, arguments):
     child = run_child(COMMAND, *arguments)

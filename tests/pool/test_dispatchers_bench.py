@@ -1,6 +1,8 @@
-"""The benchmark of the two schedulers runs, and writes between the page's markers only."""
+"""The benchmark of the two schedulers runs, and writes between the page's markers only; the numbers
+in the page's own words are among its figures."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -64,3 +66,37 @@ def test_the_page_of_the_documentation_has_figures_of_a_real_run(root):
         assert f"\n| {other} " in block
     for workload in ("counting", "ping-pong", "thread ring", "fork-join throughput", "bank"):
         assert f"\n| {workload} (" in block
+
+
+UNITS = {"µs": 1, "ms": 1000, "%": 1}
+NUMBER = r"\d[\d,]*(?:\.\d+)?"
+QUANTITY = re.compile(
+    rf"({NUMBER})\s(µs|ms|%)(?:\s+instead\s+of\s+({NUMBER}))?|instead\s+of\s+({NUMBER})"
+)
+
+
+def value(number):
+    return float(number.replace(",", ""))
+
+
+def quantities(words):
+    """Each number that has a unit, also by standing after "instead of"; with the unit."""
+    unit = None
+    for match in QUANTITY.finditer(words):
+        first, own_unit, second, alone = match.groups()
+        unit = own_unit or unit
+        yield from ((number, unit) for number in (first, second, alone) if number)
+
+
+def backed(number, unit, figures):
+    """Whether some figure is this number when it is rounded like this number."""
+    places = len(number.partition(".")[2])
+    return any(round(figure / UNITS[unit], places) == value(number) for figure in figures)
+
+
+def test_every_number_in_the_page_s_own_words_is_one_of_its_figures(root):
+    words, rest = (root / "docs" / "choosing.md").read_text().split(BEGIN)
+    figures = [value(number) for number in re.findall(NUMBER, rest.split(END)[0])]
+    told = list(quantities(words))
+    assert len(told) > 25
+    assert [each for each in told if not backed(*each, figures)] == []

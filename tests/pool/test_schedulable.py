@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from otavia_ft import Notice, StateActor, on
+from otavia_ft import Notice, OtaviaError, StateActor, on
 from otavia_ft.context import Context
 from otavia_ft.schedule.pool import FunctionTask, PoolHouse
 
@@ -77,6 +77,48 @@ def test_the_end_of_a_pool_asks_an_item_for_its_burial_only(make_manual):
     system.scheduler.close_rings()
     assert item.asked == {"bury"}
     assert item.item.reason is system.stopped_error
+
+
+class TurnsOnly:
+    """Has nothing but turns."""
+
+    def run_turn(self, context):
+        raise AssertionError("no worker was to come")
+
+
+class BrokenBurial(TurnsOnly):
+    def bury(self, reason):
+        raise SystemExit("not even that")
+
+
+@pytest.mark.parametrize("kind", [TurnsOnly, BrokenBurial])
+def test_an_item_that_cannot_be_buried_does_not_keep_the_pool_from_ending(
+    make_system, blocking, caplog, kind
+):
+    class Slow(StateActor):
+        @on(str)
+        def word(self, message):
+            raise AssertionError("no worker was to come")
+
+    system = make_system(workers=1)
+    address = system.build_actor(Slow)
+    blocked = blocking()
+    system.scheduler.submit(blocked)
+    assert blocked.entered.wait(30)
+    ask = system.ask(address, "anybody?")
+    system.scheduler.submit(kind())
+    behind = threading.Event()
+    system.scheduler.submit(FunctionTask(behind.set))
+    ended = threading.Thread(target=system.stop, kwargs={"timeout": 0}, daemon=True)
+    ended.start()
+    ended.join(30)
+    assert system.wait(0)
+    assert behind.is_set()
+    assert isinstance(ask.exception(0), OtaviaError)
+    assert kind.__name__ in caplog.text
+    buried = threading.Event()
+    system.scheduler.submit(FunctionTask(buried.set))  # what comes later is buried at once
+    assert buried.is_set()
 
 
 def test_a_house_is_one_of_the_things_with_turns(make_manual):

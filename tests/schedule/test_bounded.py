@@ -120,6 +120,22 @@ def test_a_bad_policy_is_refused_with_the_allowed_ones(make_test_system: MakeTes
         make_test_system(overflow="grow")
 
 
+def test_a_policy_for_a_mailbox_that_never_overflows_is_refused(
+    make_test_system: MakeTestSystem,
+) -> None:
+    class Wrong(Collector):
+        overflow = Overflow.BLOCK
+
+    class Unbounded(Wrong):
+        mailbox_capacity = 0  # on purpose
+
+    with pytest.raises(ConfigError, match=r"Wrong\.overflow=.*set mailbox_capacity"):
+        make_test_system().build_actor(Wrong)
+    assert type(make_test_system().build_actor(Unbounded).house) is House
+    bounded = make_test_system(mailbox_capacity=2).build_actor(Wrong)
+    assert isinstance(bounded.house, BoundedHouse)
+
+
 def test_fail_raises_at_the_sender_of_a_notice_and_keeps_what_waits(
     make_test_system: MakeTestSystem,
 ) -> None:

@@ -38,6 +38,21 @@ def test_what_is_asked_for_during_a_burial_is_done_by_the_one_at_work():
     assert calls == ["look"] * 5
 
 
+def test_a_burial_that_raises_does_not_end_all_burials(caplog):
+    calls = []
+
+    def bury_all():
+        calls.append("look")
+        if len(calls) == 1:
+            raise SystemExit("in the middle")
+
+    burial = Burial(bury_all)
+    burial()
+    burial()
+    assert calls == ["look"] * 2
+    assert "in the middle" in caplog.text
+
+
 def test_nobody_leaves_before_everything_that_was_queued_is_buried():
     """Four threads queue and ask; whatever was queued before a call is buried when all are done."""
     queued, buried, alone = AtomicInt(), AtomicInt(), AtomicInt()

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,32 @@ GB = 1 << 30
 MB = 1 << 20
 FULL = Memory(10 * GB, 10 * GB)
 EMPTY = Memory(10 * GB, 0)
+
+
+class Kernel:
+    """What the kernel says of its memory: the files that the probe reads, in the test's hands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.meminfo(f"MemTotal: {16 * MB} kB\nMemFree: 5 kB\nMemAvailable: {10 * MB} kB\n")
+
+    def meminfo(self, text: str | None) -> None:
+        file = self.folder / "meminfo"
+        if text is None:
+            file.unlink()
+        else:
+            file.write_text(text)
+
+    def group(self, **values: object) -> None:
+        for name, value in values.items():
+            (self.folder / f"memory.{name}").write_text(f"{value}\n")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    monkeypatch.setattr(memory, "MEMINFO", f"{tmp_path}/meminfo")
+    monkeypatch.setattr(memory, "GROUP", f"{tmp_path}/")
+    return Kernel(tmp_path)
 
 
 class Go(Notice):
@@ -54,23 +81,53 @@ def test_the_probe_tells_what_this_machine_has() -> None:
 
 
 def test_the_smaller_of_the_control_group_and_the_machine_is_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
+    kernel: Kernel,
 ) -> None:
-    group = {"memory.max": 4 * GB, "memory.current": 3 * GB}
-    monkeypatch.setattr(memory, "_meminfo", lambda: (16 * GB, 10 * GB))
-    monkeypatch.setattr(memory, "_read", group.get)
+    kernel.group(max=4 * GB, current=3 * GB)
     assert memory.probe() == Memory(4 * GB, 3 * GB)
-    group["memory.max"] = 64 * GB
+    kernel.group(max=64 * GB)
     assert memory.probe() == Memory(16 * GB, 6 * GB)
-    group.clear()  # no control group
+    kernel.group(max="max")
     assert memory.probe() == Memory(16 * GB, 6 * GB)
 
 
-def test_where_memory_cannot_be_told_there_is_no_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> Any:
-        raise OSError("no /proc here")
+def test_without_a_control_group_the_machine_counts(kernel: Kernel) -> None:
+    assert memory.probe() == Memory(16 * GB, 6 * GB)
 
-    monkeypatch.setattr(memory, "_meminfo", fail)
+
+def test_a_group_s_page_cache_that_the_kernel_gives_back_is_no_pressure(kernel: Kernel) -> None:
+    """A container that reads many files has `memory.current` at its limit, for ever."""
+    kernel.group(max=4 * GB, current=4 * GB - 50 * MB)
+    full = memory.probe()
+    assert full is not None
+    assert is_busy(full, Config())
+    kernel.group(stat=f"anon {300 * MB}\nactive_file 7\ninactive_file {3 * GB}\nunevictable 0\n")
+    assert memory.probe() == Memory(4 * GB, GB - 50 * MB)
+
+
+def test_a_look_reads_nothing_that_it_does_not_need(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    plain = memory._read
+
+    def noting(path: str) -> bytes:
+        read.append(path.rpartition("/")[2])
+        return plain(path)
+
+    monkeypatch.setattr(memory, "_read", noting)
+    kernel.group(max="max", current=3 * GB, stat="inactive_file 0\n")
+    memory.probe()
+    assert read == ["meminfo", "memory.max"]
+
+
+@pytest.mark.parametrize(
+    "meminfo", [None, "MemTotal: 1 kB\n", "MemTotal: kB\nMemAvailable: 1 kB\n"]
+)
+def test_where_memory_cannot_be_told_there_is_no_pressure(
+    kernel: Kernel, meminfo: str | None
+) -> None:
+    kernel.meminfo(meminfo)
     assert memory.probe() is None
     watch = pressure.Pressure(Config(), memory.probe)
     watch.look()

@@ -22,6 +22,8 @@ from otavia_ft import (
     on,
     sleep,
 )
+from otavia_ft.doors import Mailbox
+from otavia_ft.testkit import TestSystem
 
 MakeSystem = Callable[..., ActorSystem]
 DISPATCHERS = ("pinned", "pool")
@@ -346,6 +348,231 @@ def test_force_ends_the_grace_of_a_stop_under_way(
     assert system.wait(30)
     assert hooks["post_stop"] == 1
     held.release.set()
+
+
+class Last(StateActor):
+    """Tells its system's threads to end, in the middle of its first turn."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.entered = threading.Event()
+        self.release = threading.Event()
+
+    @on(Go)
+    def go(self, message: Go) -> None:
+        self.entered.set()
+        self.release.wait(30)
+        if not self.log:
+            self.system.scheduler.signal_stop()
+        self.log.append("in hand")
+
+
+class LastIO(Last):
+    has_channels = True
+
+
+class After(StateActor):
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def after_mount(self) -> None:
+        self.log.append("mounted")
+
+    @on(Go)
+    def go(self, message: Go) -> None:
+        self.log.append("after")
+
+
+class AfterIO(After):
+    has_channels = True
+
+
+@pytest.mark.parametrize("dispatcher", DISPATCHERS)
+@pytest.mark.parametrize(("kind", "others"), [(Last, After), (LastIO, AfterIO)])
+def test_no_turn_comes_after_the_one_in_which_a_thread_is_told_to_end(
+    make_system: MakeSystem, dispatcher: str, kind: type[Last], others: type[After]
+) -> None:
+    system = make_system(workers=1, dispatcher=dispatcher, io_ratio=100)
+    log: list[str] = []
+    actor = kind(log)
+    address = system.build_actor(lambda: actor)
+    seen: list[str] = []
+    waiting = [system.build_actor(others, seen) for _ in range(3)]
+    for _ in range(1000):
+        address.notice(Go())
+    assert actor.entered.wait(30)
+    for each in waiting:
+        each.notice(Go())
+    new = [system.build_actor(each, seen) for each in (After, AfterIO)]
+    mounted = seen.count("mounted")
+    actor.release.set()
+    for thread in system.scheduler.threads:
+        assert thread.thread is not None
+        thread.thread.join(30)
+        assert not thread.thread.is_alive()
+    assert 0 < len(log) <= system.config.throughput_budget
+    assert seen == ["mounted"] * mounted
+    assert len(new) == 2
+    system.stop(timeout=0)
+
+
+@pytest.mark.parametrize("dispatcher", DISPATCHERS)
+@pytest.mark.parametrize("num", [1, 3])
+def test_an_actor_whose_factory_outlasts_the_system_s_running_is_not_built(
+    make_system: MakeSystem, eventually: Callable[..., Any], dispatcher: str, num: int
+) -> None:
+    system = make_system(dispatcher=dispatcher)
+    hooks: Counter[str] = Counter()
+
+    def slow() -> Life:
+        system.signal_stop()
+        eventually(lambda: not system.running)
+        return Life(hooks)
+
+    with pytest.raises(SystemStopped, match="builds no more actors"):
+        system.build_actor(slow, num=num)
+    assert system.wait(30)
+    assert hooks == {}
+
+
+@pytest.mark.parametrize("dispatcher", DISPATCHERS)
+def test_an_actor_that_comes_after_the_goodbyes_does_not_start(
+    make_test_system: Callable[..., TestSystem], dispatcher: str
+) -> None:
+    """Nobody would tell it of the end, and its `post_stop` would never run."""
+    system = make_test_system(dispatcher=dispatcher)
+    hooks: Counter[str] = Counter()
+
+    class Parent(StateActor):
+        def after_mount(self) -> None:
+            self.child = self.build_child(Life, hooks)
+
+    early = system.build_actor(Life, hooks)
+    parent = system.build_actor(Parent)
+    system.run()
+    assert system.register.close() == [early.house, parent.house.actor.child.house]
+    hooks.clear()
+    late = system.build_actor(Life, hooks)
+    late_parent = system.build_actor(Parent)
+    ask = system.ask(late, Wait())
+    late.notice(Go())
+    system.run()
+    assert hooks == {"cleaner": 2}  # what the actors were made with is cleaned up
+    assert isinstance(ask.exception(0), SystemStopped)
+    assert system.dead_letters.latest[-1].message.__class__ is Go
+    assert late_parent.house.family.children == {}
+    assert late.house not in system.register.houses()
+
+
+def test_a_stop_closes_the_register_before_its_goodbyes(make_system: MakeSystem) -> None:
+    system = make_system()
+    assert not system.register.closed
+    closed: list[bool] = []
+
+    class Looking(StateActor):
+        def post_stop(self) -> None:
+            closed.append(self.system.register.closed)
+
+    kept = system.build_actor(Looking)
+    system.stop()
+    assert kept.house.stop_reason is not None
+    assert closed == [True]
+
+
+@pytest.mark.parametrize("dispatcher", DISPATCHERS)
+def test_the_goodbyes_wait_for_a_sender_that_is_about_to_queue_the_house(
+    make_system: MakeSystem, eventually: Callable[..., Any], dispatcher: str
+) -> None:
+    """It has made the house ready, so the stop's own message queues it no second time."""
+    system = make_system(dispatcher=dispatcher)
+    hooks: Counter[str] = Counter()
+    address = system.build_actor(Life, hooks)
+    eventually(lambda: hooks["after_mount"] and all(t.idle for t in system.scheduler.threads))
+    house = address.house
+    assert house.post_notice(Go())  # the first half of `notice`; the sender is interrupted here
+    system.signal_stop()
+    eventually(lambda: system.register.closed and house.mail() & 1 << Mailbox.SYSTEM)
+    assert not system.wait(0.05)
+    house.scheduler.ready(house)  # and goes on
+    assert system.wait(30)
+    assert hooks == {"pre_start": 1, "after_mount": 1, "post_stop": 1, "cleaner": 1}
+
+
+@pytest.mark.parametrize("dispatcher", DISPATCHERS)
+def test_a_callback_that_the_stop_itself_calls_may_stop_and_wait(
+    make_system: MakeSystem,
+    hold: Callable[..., Any],
+    holder: type[StateActor],
+    eventually: Callable[..., Any],
+    dispatcher: str,
+) -> None:
+    system = make_system(dispatcher=dispatcher)
+    address = system.build_actor(holder)
+    held = hold(system, address)
+    returned: list[Any] = []
+
+    def stop_again(_: Any) -> None:
+        returned.append(system.wait())
+        returned.append(system.stop())
+
+    system.ask(address, Get()).add_done_callback(stop_again)
+    threading.Thread(target=system.stop, args=(0.01,), daemon=True).start()
+    eventually(lambda: len(returned) == 2)
+    assert returned == [False, None]
+    assert system.wait(30)
+    held.release.set()
+
+
+def test_a_callback_of_the_timer_s_may_stop_a_system_that_is_stopping(
+    make_system: MakeSystem, eventually: Callable[..., Any]
+) -> None:
+    """The stop joins the timer's thread, so that one must not wait for the stop."""
+    system = make_system()
+    inside = threading.Event()
+    returned: list[Any] = []
+
+    def stop_too(_: Any) -> None:
+        inside.set()
+        eventually(lambda: not system.running)
+        returned.append(system.wait())
+        returned.append(system.stop())
+
+    system.timer.after(0.01, stop_too)
+    assert inside.wait(30)
+    system.signal_stop()
+    assert system.wait(30)
+    assert returned == [False, None]
+
+
+def test_a_handler_may_use_another_system_to_its_end(make_system: MakeSystem) -> None:
+    class Nesting(StateActor):
+        @on(Get)
+        def get(self, message: Get) -> int:
+            with ActorSystem("inner", workers=1, memory_monitor=False) as inner:
+                kept = inner.build_actor(Life, hooks)
+            assert inner.wait()
+            assert kept.house.stop_reason is not None
+            return len(workers(inner))
+
+    hooks: Counter[str] = Counter()
+    system = make_system()
+    assert system.ask(system.build_actor(Nesting), Get()).result(30) == 0
+    assert hooks["post_stop"] == 1
+
+
+def test_a_handler_may_look_but_not_wait_for_the_end_of_its_own_system(
+    make_system: MakeSystem,
+) -> None:
+    class Waiting(StateActor):
+        @on(Get)
+        def get(self, message: Get) -> int:
+            assert not self.system.wait(0)
+            self.system.wait()
+            return 1
+
+    system = make_system()
+    error = system.ask(system.build_actor(Waiting), Get()).exception(30)
+    assert "a handler cannot wait" in str(error) + str(error and error.__cause__)
 
 
 def test_several_systems_live_side_by_side(

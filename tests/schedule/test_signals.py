@@ -211,3 +211,146 @@ while not any(thread.context.house for thread in system.scheduler.threads):
     assert out.split() == ["stuck"]
     assert "left behind" in err
     assert child.returncode == 0
+
+
+@pytest.mark.parametrize("method", ["__init__", "start"])
+def test_a_second_ctrl_c_that_comes_before_the_stop_has_begun_stops_all_the_same(
+    start_child: StartChild, method: str
+) -> None:
+    """There is a moment between the two when nobody runs the protocol yet."""
+    child = start_child(
+        ACTORS
+        + f"""
+import signal
+original = threading.Thread.{method}
+def interrupted(self, *args, **kwargs):
+    if "stopper" in kwargs.get("name", getattr(self, "_name", "")):
+        threading.Thread.{method} = original
+        signal.raise_signal(signal.SIGINT)
+    original(self, *args, **kwargs)
+with ActorSystem(workers=1) as system:
+    polite = system.build_actor(Polite)
+    threading.Thread.{method} = interrupted
+"""
+    )
+    out, err = child.communicate(timeout=60)
+    assert out.split() == ["goodbye"]
+    assert "KeyboardInterrupt" in err
+    assert child.returncode == -signal.SIGINT
+
+
+def test_ctrl_c_leaves_nothing_locked_that_the_stop_needs(
+    start_child: StartChild, complaints: Complaints
+) -> None:
+    """It may be raised at the end of any call, `Condition.__enter__`'s of its lock for example."""
+    child = start_child(
+        ACTORS
+        + """
+import signal
+class Stopper(StateActor):
+    @on(Go)
+    def go(self, message):
+        waiting.wait()
+        self.system.signal_stop()
+
+waiting = threading.Event()
+enter = threading.Condition.__enter__
+def interrupted(self):
+    entered = enter(self)
+    if threading.get_ident() == threading.main_thread().ident:
+        threading.Condition.__enter__ = enter
+        signal.raise_signal(signal.SIGINT)
+    return entered
+
+with ActorSystem(workers=1) as system:
+    polite = system.build_actor(Polite)
+    stopper = system.build_actor(Stopper)
+    stopper.notice(Go())
+    waiting.set()
+    threading.Condition.__enter__ = interrupted
+    try:
+        system.wait()
+    except KeyboardInterrupt:
+        pass
+    threading.Condition.__enter__ = enter
+say("ended")
+"""
+    )
+    out, err = child.communicate(timeout=60)
+    assert (out.split(), complaints(err), child.returncode) == (["goodbye", "ended"], "", 0)
+
+
+def test_ctrl_c_while_a_program_ends_hurries_all_systems_and_skips_none(
+    start_child: StartChild,
+) -> None:
+    child = start_child(
+        ACTORS
+        + """
+slow_system = ActorSystem(workers=2)
+other = ActorSystem("other", workers=1)
+kept = [slow_system.build_actor(Polite), other.build_actor(Polite)]
+stuck = slow_system.build_actor(Stuck)
+stuck.notice(Go())
+import otavia_ft.system as module
+module.EXIT_GRACE_S = 1000.0
+class Announce(threading.Thread):
+    def run(self):
+        while slow_system.running:
+            time.sleep(0.001)
+        say("stopping")
+Announce(daemon=True).start()
+"""
+    )
+    lines_until(child, "stopping")
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert out.split() == ["goodbye", "goodbye"]
+    assert "KeyboardInterrupt" not in err
+    assert child.returncode == 0
+
+
+WAITING = """
+from concurrent.futures import ThreadPoolExecutor
+system = ActorSystem(workers=2)
+kept = system.build_actor(Polite)
+asked = threading.Event()
+def wait():
+    future = system.ask(kept, Wait())
+    asked.set()
+    say(type(future.exception()).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    "begin", ["threading.Thread(target=wait).start()", "ThreadPoolExecutor(1).submit(wait)"]
+)
+def test_a_thread_that_waits_for_an_answer_does_not_keep_the_program_from_ending(
+    start_child: StartChild, complaints: Complaints, begin: str
+) -> None:
+    child = start_child(ACTORS + WAITING + begin + "\nasked.wait()\n")
+    out, err = child.communicate(timeout=60)
+    assert sorted(out.split()) == ["SystemStopped", "goodbye"]
+    assert (complaints(err), child.returncode) == ("", 0)
+
+
+def test_a_forked_child_does_not_stop_its_parent_s_systems(
+    start_child: StartChild, complaints: Complaints
+) -> None:
+    child = start_child(
+        ACTORS
+        + """
+import os, warnings
+from otavia_ft import system as module
+warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+system = ActorSystem(workers=1)
+kept = system.build_actor(Polite)
+if os.fork() == 0:
+    say(f"the child knows {len(module._running)}")
+    os._exit(0)
+os.wait()
+say(f"the parent knows {len(module._running)}")
+"""
+    )
+    out, err = child.communicate(timeout=60)
+    assert out.splitlines() == ["the child knows 0", "the parent knows 1", "goodbye"]
+    assert (complaints(err), child.returncode) == ("", 0)

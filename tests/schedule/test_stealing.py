@@ -195,6 +195,16 @@ def test_io_actors_are_never_stolen(make_test_system: MakeTestSystem) -> None:
     assert len(victim.manager.channels) == 300
 
 
+def test_a_thread_that_has_to_end_steals_nothing(make_test_system: MakeTestSystem) -> None:
+    system = make_test_system(workers=2)
+    fill(system, 300)
+    thief = system.manual.threads[1]
+    thief.stopping.set(1)
+    for _ in range(5):
+        thief.run_once(thief.context)
+    assert thief.steals_taken == 0
+
+
 def test_without_stealing_nobody_steals(make_test_system: MakeTestSystem) -> None:
     system = make_test_system(workers=2, stealing=False)
     fill(system, 300)

@@ -1,5 +1,6 @@
 """The ActorThread's loop: its three phases, its budget, its reactor, and how it sleeps."""
 
+import errno
 import os
 import resource
 import selectors
@@ -13,7 +14,8 @@ import pytest
 
 from otavia_ft import ActorSystem, AutoCleanable, Notice, StateActor, on
 from otavia_ft.bell import Bell
-from otavia_ft.doors import set_me
+from otavia_ft.doors import me, set_me
+from otavia_ft.message import ResourceTimeoutEvent
 from otavia_ft.parking import Parker
 from otavia_ft.schedule import manager as manager_module
 from otavia_ft.schedule import thread as thread_module
@@ -62,9 +64,12 @@ class FakeReactor:
         self.log.append("io")
         return self.served
 
-    def wait(self) -> int:
+    def wait(self) -> list[Any]:
         self.waits += 1
-        return 0
+        return []
+
+    def serve(self, ready: list[Any]) -> int:
+        return len(ready)
 
     def close(self) -> None:
         pass
@@ -147,6 +152,84 @@ def test_an_event_that_fails_does_not_keep_others_from_running(
     system.run()
     assert ran == [1]
     assert "ZeroDivisionError" in caplog.text
+
+
+class Buffers:
+    """A resource of a thread's: notes its time-outs, and where they come."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[ResourceTimeoutEvent, Any]] = []
+
+    def handle_timeout(self, event: ResourceTimeoutEvent) -> None:
+        self.got.append((event, me().owner))
+
+
+def test_a_resource_of_a_thread_hears_from_the_timer_on_that_thread(
+    make_test_system: MakeTestSystem,
+) -> None:
+    system = make_test_system(workers=2)
+    thread = system.manual.threads[1]
+    buffers = Buffers()
+    task = thread.resource_timeout(buffers, 5.0)
+    system.advance(4.0)
+    assert buffers.got == []
+    system.advance(1.0)
+    assert buffers.got == [(ResourceTimeoutEvent(task.id, buffers), thread)]
+    task.update(2.0)
+    system.advance(2.0)
+    assert len(buffers.got) == 2
+    system.advance(100.0)
+    assert len(buffers.got) == 2
+
+
+def test_a_resource_s_periodic_timeout_comes_until_it_is_cancelled(
+    make_test_system: MakeTestSystem,
+) -> None:
+    system = make_test_system()
+    buffers = Buffers()
+    task = loop(system).resource_timeout(buffers, 1.0, 10.0)
+    system.advance(30.0)
+    assert len(buffers.got) == 3
+    assert task.cancel()
+    system.advance(100.0)
+    assert len(buffers.got) == 3
+
+
+def test_a_resource_that_fails_does_not_keep_others_from_their_timeouts(
+    make_test_system: MakeTestSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Buffers):
+        def handle_timeout(self, event: ResourceTimeoutEvent) -> None:
+            raise SystemExit("no")
+
+    system = make_test_system()
+    thread = loop(system)
+    buffers = Buffers()
+    thread.resource_timeout(Broken(), 1.0)
+    thread.resource_timeout(buffers, 1.0)
+    system.advance(1.0)
+    assert len(buffers.got) == 1
+    assert "SystemExit" in caplog.text
+
+
+def test_idle_pools_are_trimmed_by_a_resource_timeout_of_their_thread(
+    make_system: Callable[..., ActorSystem], eventually: Callable[..., Any]
+) -> None:
+    trimmed: list[Any] = []
+
+    class Pool:
+        def trim(self, idle_seconds: float, keep: int) -> None:
+            trimmed.append((me().owner, idle_seconds, keep))
+
+    system = make_system(workers=1, pooling=True, pool_check_s=0.01, pool_idle_s=7.0, pool_keep=3)
+    thread = system.scheduler.threads[0]
+    eventually(lambda: thread.context.pools)
+    pools: Any = (Pool(),)
+    thread.context.pools = pools
+    eventually(lambda: len(trimmed) > 2)
+    assert set(trimmed) == {(thread, 7.0, 3)}
+    system.stop()
+    assert len(system.timer) == 0
 
 
 class Cleaned(AutoCleanable, StateActor):
@@ -255,7 +338,7 @@ def test_waiting_for_io_is_no_io_time(monkeypatch: pytest.MonkeyPatch) -> None:
             ours, selectors.EVENT_READ, lambda _: setattr(clock, "time", clock.time + 5)
         )
         theirs.send(b"x")
-        assert reactor.wait() == 1
+        assert reactor.serve(reactor.wait()) == 1
         assert reactor.io_ns == 5
     reactor.close()
 
@@ -277,6 +360,27 @@ def test_the_deadline_is_looked_at_after_every_stride_of_houses(
     system.step()
     assert len(log) == ran
     assert nanos.looks == 2  # for the deadline itself, and once after the stride
+
+
+@pytest.mark.parametrize("dispatcher", ["pinned", "pool"])
+@pytest.mark.parametrize(("stride", "runs"), [(16, [16, 16, 8]), (4, [4] * 10), (1, [1] * 40)])
+def test_a_deadline_that_has_passed_is_noticed_after_the_stride_and_not_before(
+    make_test_system: MakeTestSystem, dispatcher: str, stride: int, runs: list[int]
+) -> None:
+    """In both lanes: C has a clock of its own, which no test can turn."""
+    system = make_test_system(dispatcher=dispatcher, deadline_stride=stride)
+    log: list[str] = []
+    actors = [system.build_actor(Noting, log, str(i)) for i in range(40)]
+    system.run()
+    for actor in actors:
+        actor.notice(Go())
+    thread = loop(system)
+    set_me(thread.context)
+    try:
+        assert [thread.run_business(thread.context, 1) for _ in runs] == runs
+        assert thread.run_business(thread.context, 1) == 0
+    finally:
+        set_me(None)
 
 
 @pytest.mark.python_lane
@@ -337,9 +441,9 @@ def test_the_selector_is_rebuilt_after_512_premature_wake_ups(
     # The new one knows the channel and the bell.
     reactor._selector.dry = False  # type: ignore[attr-defined]
     peer.send(b"x")
-    assert reactor.wait() == 1
+    assert reactor.serve(reactor.wait()) == 1
     reactor.bell.ring()
-    assert reactor.wait() == 0
+    assert reactor.serve(reactor.wait()) == 0
 
 
 def test_polls_that_find_nothing_never_rebuild_the_selector(
@@ -359,9 +463,69 @@ def test_a_wake_up_call_is_no_premature_wake_up(dry: tuple[Reactor, socket.socke
             reactor.wait()
         selector.dry = False
         reactor.bell.ring()
-        reactor.wait()
+        reactor.serve(reactor.wait())
         selector.dry = True
     assert reactor.rebuilds == 0
+
+
+def test_a_rebuild_drops_a_channel_that_was_closed_and_keeps_the_others(
+    dry: tuple[Reactor, socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    reactor, peer = dry
+    closed, other = socket.socketpair()
+    reactor.register(closed, selectors.EVENT_READ, lambda _: None)
+    closed.close()
+    other.close()
+    for _ in range(512):
+        reactor.wait()
+    assert (reactor.rebuilds, reactor.channels) == (1, 1)
+    assert "was closed and still registered" in caplog.text
+    reactor._selector.dry = False  # type: ignore[attr-defined]
+    peer.send(b"x")
+    assert reactor.serve(reactor.wait()) == 1
+
+
+def test_where_no_new_selector_can_be_had_the_old_one_stays(
+    dry: tuple[Reactor, socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    reactor, peer = dry
+
+    def none_left() -> selectors.BaseSelector:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    reactor._make_selector = none_left
+    for _ in range(512):
+        reactor.wait()
+    assert reactor.rebuilds == 0
+    assert "the old one stays" in caplog.text
+    reactor._selector.dry = False  # type: ignore[attr-defined]
+    peer.send(b"x")
+    assert reactor.serve(reactor.wait()) == 1
+
+
+def test_a_selector_that_fails_is_replaced() -> None:
+    class Failing(selectors.SelectSelector):
+        made = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Failing.made += 1
+            self.number = Failing.made
+
+        def select(self, timeout: float | None = None) -> Any:
+            if self.number == 1:
+                raise OSError(errno.EBADF, "bad file descriptor")
+            return super().select(timeout)
+
+    reactor = Reactor(512, Failing)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        reactor.register(ours, selectors.EVENT_READ, lambda _: ours.recv(9))
+        assert reactor.poll() == 0
+        theirs.send(b"x")
+        assert reactor.serve(reactor.wait()) == 1
+    assert (reactor.rebuilds, Failing.made) == (1, 2)
+    reactor.close()
 
 
 def test_a_threshold_of_zero_never_rebuilds() -> None:
@@ -578,3 +742,36 @@ def test_a_ready_channel_ends_the_sleep(
         eventually(lambda: got == [b"hello"])
         thread.call(lambda: thread.reactor.unregister(ours))
         eventually(lambda: thread.reactor.channels == 0)
+
+
+@pytest.mark.parametrize("dispatcher", ["pinned", "pool"])
+def test_a_thread_that_serves_a_channel_is_not_asleep(
+    make_system: Callable[..., ActorSystem], eventually: Callable[..., Any], dispatcher: str
+) -> None:
+    """Or a graceful stop takes the system for quiet and buries what the channel's handler sends."""
+    system = make_system(dispatcher=dispatcher)
+    thread = system.scheduler.threads[1]
+    log: list[str] = []
+    address = system.build_actor(Noting, log, "sent by the channel")
+    ours, theirs = socket.socketpair()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def handler(_: int) -> None:
+        ours.recv(9)
+        inside.set()
+        go_on.wait(30)
+        address.notice(Go())
+
+    with ours, theirs:
+        thread.call(lambda: thread.reactor.register(ours, selectors.EVENT_READ, handler))
+        eventually(lambda: thread.reactor.channels == 1 and thread.idle)
+        theirs.send(b"x")
+        assert inside.wait(30)
+        seen = (thread.idle, thread.statistics().asleep, system.scheduler.crew.asleep.load())
+        system.signal_stop()
+        go_on.set()
+        assert system.wait(30)
+        assert not any(seen[:2])
+        assert seen[2] <= 1  # the other one may sleep
+    assert log == ["mount sent by the channel", "sent by the channel"]
+    assert system.dead_letters.total == 0

@@ -2,6 +2,7 @@
 
 import math
 import signal
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -399,6 +400,56 @@ def test_an_actor_s_timers_come_as_its_timeouts_and_end_with_it(
     assert len(system.timer) == 0
     system.advance(10.0)
     assert actor.rung == ["once", "often", "often"]
+
+
+def test_a_timer_of_the_last_hook_ends_with_the_actor_too(
+    make_test_system: Callable[..., TestSystem],
+) -> None:
+    class Clinging(Ringing):
+        def post_stop(self) -> None:
+            self.after(1.0, "late", every=1.0)
+
+    system = make_test_system()
+    actor = Clinging()
+    address = system.build_actor(lambda: actor)
+    system.run()
+    address.stop()
+    system.run()
+    assert len(system.timer) == 0
+    system.advance(10.0)
+    assert actor.rung == []
+
+
+def test_an_update_does_not_revive_the_timer_of_a_dead_actor(
+    make_test_system: Callable[..., TestSystem],
+) -> None:
+    class Keeping(Ringing):
+        def after_mount(self) -> None:
+            self.kept = [self.after(1.0), self.after(1.0, every=1.0)]
+
+    system = make_test_system()
+    actor = Keeping()
+    address = system.build_actor(lambda: actor)
+    system.run()
+    house = weakref.ref(address.house)
+    address.stop()
+    system.run()
+    for task in actor.kept:
+        assert not task.cancel()
+        task.update(1e6)
+        assert not task.pending
+    assert len(system.timer) == 0
+    del address
+    assert house() is None  # nor does the handle keep the house
+
+
+def test_a_firing_that_was_under_way_when_its_task_ended_does_nothing(bench: Bench) -> None:
+    tasks: list[TimerTask] = []
+    bench.timer.after(1.0, lambda _: tasks[0].end())
+    tasks.append(bench.after(1.0))
+    bench.advance(2.0)
+    assert bench.fired == []
+    assert len(bench.timer) == 0
 
 
 def test_an_answered_ask_leaves_no_timer_and_an_unanswered_one_times_out(

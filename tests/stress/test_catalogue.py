@@ -10,10 +10,15 @@ def test_every_patch_of_every_mutant_fits_the_source_exactly_once(evaluate):
     wrong = evaluate("""
 import json
 from stress.mutants import PatchError, mutants, patched, source_of
+from stress.parallel import stalled
 wrong = []
 for mutant in mutants().values():
-    if not mutant.patches and mutant.doors is None:
+    if not mutant.patches and not mutant.native and mutant.doors is None:
         wrong.append(f"{mutant.name} plants nothing")
+    try:
+        stalled.sources(mutant.native)
+    except PatchError as error:
+        wrong.append(f"{mutant.name}: {error}")
     for module, patches in mutant.patches.items():
         try:
             text = patched(module, source_of(module).read_text(encoding="utf-8"), patches)

@@ -1,5 +1,7 @@
 """What a seed draws, and that the object pools it draws are put to the test."""
 
+from collections import Counter
+
 import pytest
 
 POOLS = {"pooling", "pool_max_size", "pool_check_s", "pool_idle_s", "pool_keep", "debug"}
@@ -20,6 +22,21 @@ print(json.dumps([draw(seed, NAMES).as_dict() for seed in range(300)]))
     first = cases[5]
     others = {name: value for name, value in first["settings"].items() if name not in POOLS}
     assert (first["workload"], first["rounds"], first["bare"], others) == BEFORE
+
+
+def test_seeds_draw_every_lane_and_most_of_all_the_one_that_users_run(evaluate):
+    cases = evaluate("""
+import json
+from stress.parallel.draw import draw
+from stress.parallel.engine import NAMES
+print(json.dumps([draw(seed, NAMES).as_dict() for seed in range(2000)]))
+""")
+    drawn = Counter((case["lane"], case["bare"]) for case in cases)
+    assert set(drawn) == {("native", True), ("native+stalls", False), ("python", True),
+                          ("python", False)}  # fmt: skip
+    assert 0.35 < drawn["native+stalls", False] / len(cases) < 0.45
+    assert drawn["native", True] / len(cases) > 0.15
+    assert drawn["python", False] / len(cases) > 0.3
 
 
 # What seed 5 has drawn since before there were pools to draw.

@@ -55,8 +55,9 @@ flow.Count.finished = lambda self: False
 def test_a_case_that_stands_still_tells_stacks_and_houses(evaluate, where):
     report = evaluate(f"""
 import json, subprocess, sys
+from dataclasses import replace
 from stress.parallel.draw import draw
-case = json.dumps(draw(3, ["count"], patience_s=0.5).as_dict())
+case = json.dumps(replace(draw(3, ["count"], patience_s=0.5), lane="python").as_dict())
 code = '''
 import os, sys, threading
 os.environ["OTAVIA_FT_LANE"] = "python"  # the instruments' own, before anything is imported

@@ -16,7 +16,7 @@ NAMES = sorted(
     for name in re.findall(r'^    Mutant\(\n        "([\w-]+)"', path.read_text(), re.MULTILINE)
 )
 # Only a survivor uses all of it, and a machine that has much else to do.
-SECONDS = "60"
+SECONDS = "90"
 
 
 def test_the_mutants_tested_here_are_those_that_the_command_knows(evaluate):
@@ -36,7 +36,7 @@ def test_the_mutant_is_caught(run_module, name):
 
 
 def test_a_mutant_that_survives_makes_the_command_fail(evaluate):
-    status, text = evaluate("""
+    status, text, shown = evaluate("""
 import contextlib, io, json
 from stress import mutants
 from stress.mutants import Mutant, __main__
@@ -50,11 +50,13 @@ __main__._EXPLORE = __main__._EXPLORE.replace(
     "mutant, seconds = mutants()[sys.argv[1]]",
     "from stress.mutants import Mutant\\n"
     f"mutant, seconds = {harmless!r}")
-said = io.StringIO()
+shown, said = [], io.StringIO()
+__main__.display = lambda doing: contextlib.nullcontext(shown.append)
 with contextlib.redirect_stdout(said):
     status = __main__.main(["harmless", "--engine", "explorer", "--seconds", "2"])
-print(json.dumps([status, said.getvalue()]))
+print(json.dumps([status, said.getvalue(), shown]))
 """)
     assert status == 1, text
     assert "missed" in text
+    assert re.fullmatch(r"harmless: [1-9]\d* schedules", shown[-1])  # on a terminal, meanwhile
     assert "0 of 1 mutants caught; not caught: harmless" in text

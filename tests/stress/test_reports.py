@@ -41,8 +41,9 @@ with ActorSystem(workers=2, memory_monitor=False) as system:
 def test_a_finding_shows_the_settings_that_ran_and_not_those_that_were_drawn(evaluate):
     drawn, report = evaluate("""
 import json, subprocess, sys
+from dataclasses import replace
 from stress.parallel.draw import draw
-cases = (draw(seed, ["priority"], patience_s=0.5) for seed in range(1000))
+cases = (replace(draw(seed, ["priority"], patience_s=0.5), lane="python") for seed in range(1000))
 case = next(c for c in cases if c.settings["dispatcher"] == "pool" and c.settings["workers"] == 4)
 code = '''
 import os, sys, threading

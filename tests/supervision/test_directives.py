@@ -311,6 +311,32 @@ class TestEscalation:
         assert family.of("low")[2:] == child
         assert family.system.running == (strategy is not ExceptionStrategy.SHUTDOWN)
 
+    @pytest.mark.parametrize("backoff", [0, 5])
+    def test_each_child_gets_the_verdict_over_its_own_failure(self, family, backoff):
+        """Both fail before the first verdict is there; with a pause the second one overtakes."""
+        supervisor = Supervisor(backoff=backoff)
+        supervisor.directive(KeyError, RESTART).directive(ValueError, RESUME)
+        top = family.build("top", supervisor)
+        middle = family.child(top, "middle", Supervisor(ESCALATE))
+        first, second = family.child(middle, "first"), family.child(middle, "second")
+        for child, error in ((first, KeyError()), (second, ValueError())):
+            child.notice(error)
+            child.notice(1)
+        family.system.run()
+        family.system.advance(6)
+        assert family.of("middle")[1:] == ["restart"]
+        assert family.of("first")[1:] == ["raises", "restart", 1]
+        assert family.of("second")[1:] == ["raises", 1]
+
+    def test_a_verdict_finds_its_way_down_through_every_level(self, family):
+        top = family.build("top", Supervisor(RESTART))
+        middle = family.child(top, "middle", Supervisor(ESCALATE))
+        lower = family.child(middle, "lower", Supervisor(ESCALATE))
+        family.send(family.child(lower, "lowest"), ValueError(), 1)
+        restarts = [who for who, word in family.log if word == "restart"]
+        assert restarts == ["middle", "lower", "lowest"]
+        assert family.of("lowest")[-1] == 1
+
     def test_a_strategy_that_raises_stops_the_parent(self, family):
         def broken(me):
             raise LookupError("no strategy")

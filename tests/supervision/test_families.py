@@ -55,6 +55,38 @@ class TestRelatives:
         with pytest.raises(ActorStopped, match="its parent is gone"):
             family.system.ask_now(child, 1)
 
+    @pytest.mark.parametrize(
+        "past",
+        [
+            lambda me: setattr(me, "me", me.address),
+            lambda me: setattr(me, "timer", me.after(1)),
+            lambda me: me.after(1) and None,
+        ],
+        ids=["a cycle of its own", "a timer that it keeps", "a timer that fired"],
+    )
+    def test_children_of_a_collected_parent_stop_in_order_at_every_level(self, family, past):
+        parent = family.build("parent")
+        child = family.child(parent, "child")
+        family.child(child, "grandchild")
+        for address in (parent, child):
+            family.do(address, lambda me: past(me) and None)
+        family.system.advance(5)
+        gone = weakref.ref(parent.house)
+        del parent, child, address
+        gc.collect()
+        family.system.run()
+        assert gone() is None
+        ends = [who for who, word in family.log if word == "post_stop"]
+        assert ends == ["grandchild", "child"]
+
+    def test_what_is_kept_of_a_child_ends_with_the_system(self, family):
+        parent = family.build("parent")
+        child = weakref.ref(family.child(parent, "child").house)
+        family.system.stop()
+        del parent
+        gc.collect()
+        assert child() is None
+
     def test_a_family_leaves_nothing_behind_when_it_has_stopped(self, family):
         parent = family.build("parent")
         houses = [weakref.ref(family.child(parent, str(n)).house) for n in range(3)]

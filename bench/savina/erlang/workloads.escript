@@ -24,7 +24,10 @@ run("chameneos", N) -> chameneos(N);
 run("cpu-map", N) -> cpu_map(8, max(1, N div 8));
 run("cpu-map-one", N) -> cpu_map(1, N);
 run("many", N) -> many(N);
-run("timers", N) -> timers(N).
+run("timers", N) -> timers(N);
+run("bank", N) -> bank(max(1, N div 8));
+run("sieve", N) -> sieve(N);
+run("latency", N) -> latency(N).
 
 %% {Microseconds, Operations, []} of a fun that must return Wanted.
 timed(Wanted, Operations, Work) ->
@@ -64,12 +67,13 @@ ping_pong(N) ->
         sum()
     end).
 
-wall() -> receive {ball, From} -> From ! ball, wall() end.
+wall() -> receive {ball, N, From} -> From ! {ball, N}, wall() end.
 
+%% A ball is the number of round trips that are left; any other than the one thrown is a crash.
 play(_, 0) -> 0;
 play(Wall, N) ->
-    Wall ! {ball, self()},
-    receive ball -> play(Wall, N - 1) end.
+    Wall ! {ball, N, self()},
+    receive {ball, Back} -> N = Back, play(Wall, N - 1) end.
 
 %% As gen_server:call does it: a monitor makes the reference, so a dead server is noticed.
 ask_reply(N) ->
@@ -90,16 +94,18 @@ ask(Server, N, Total) ->
 
 ring(N) ->
     Main = self(),
-    First = spawn(fun() -> receive {next, Next} -> pass(Next, Main) end end),
-    Last = lists:foldl(
-        fun(_, Next) -> spawn(fun() -> pass(Next, Main) end) end, First, lists:seq(1, 99)),
-    First ! {next, Last},
-    timed(0, N, fun() -> First ! N, sum() end).
+    Hops = N div 100 * 100 + 37,
+    First = spawn(fun() -> receive {next, Next} -> pass(Next, 0, Main) end end),
+    Second = lists:foldl(
+        fun(I, Next) -> spawn(fun() -> pass(Next, I, Main) end) end, First, lists:seq(99, 1, -1)),
+    First ! {next, Second},
+    timed(37, Hops, fun() -> First ! Hops, sum() end).
 
-pass(Next, Main) ->
+%% The result is the node where the token's way ends.
+pass(Next, Index, Main) ->
     receive
-        0 -> Main ! {sum, 0};
-        N -> Next ! N - 1, pass(Next, Main)
+        0 -> Main ! {sum, Index};
+        N -> Next ! N - 1, pass(Next, Index, Main)
     end.
 
 %% ---- fork-join: throughput, and creation
@@ -234,3 +240,126 @@ timers(N) ->
 alarm(Share) ->
     [erlang:send_after(rand:uniform(100) - 1, self(), ring) || _ <- lists:seq(1, Share)],
     [receive ring -> ok end || _ <- lists:seq(1, Share)].
+
+%% ---- bank: tellers ask accounts, which ask other accounts before they answer
+
+bank(Share) ->
+    Main = self(),
+    Targets = list_to_tuple([spawn(fun() -> account(0, none) end) || _ <- lists:seq(1, 16)]),
+    Sources = list_to_tuple([spawn(fun() -> account(0, Targets) end) || _ <- lists:seq(1, 16)]),
+    Measured = timed(8 * Share, 8 * Share, fun() ->
+        [spawn(fun() -> Main ! {sum, teller(Sources, Share, 0)} end) || _ <- lists:seq(1, 8)],
+        lists:sum([sum() || _ <- lists:seq(1, 8)])
+    end),
+    0 = lists:sum([call(A, balance) || A <- tuple_to_list(Sources) ++ tuple_to_list(Targets)]),
+    Measured.
+
+%% As gen_server:call does it: see ask_reply.
+call(Server, Question) ->
+    Ref = monitor(process, Server),
+    Server ! {Question, self(), Ref},
+    receive {Ref, Reply} -> demonitor(Ref, [flush]), Reply end.
+
+teller(_, 0, Moved) -> Moved;
+teller(Sources, N, Moved) ->
+    Source = element(rand:uniform(16), Sources),
+    teller(Sources, N - 1, Moved + call(Source, {debit, 1, rand:uniform(16)})).
+
+account(Balance, Targets) ->
+    receive
+        {{debit, Amount, To}, From, Ref} ->
+            From ! {Ref, call(element(To, Targets), {credit, Amount})},
+            account(Balance - Amount, Targets);
+        {{credit, Amount}, From, Ref} -> From ! {Ref, Amount}, account(Balance + Amount, Targets);
+        {balance, From, Ref} -> From ! {Ref, Balance}, account(Balance, Targets)
+    end.
+
+%% ---- sieve: filters of ten primes each; the end carries how many there are so far
+
+sieve(N) ->
+    {Messages, Wanted} = sieve_messages(lists:seq(3, N - 1, 2), [[]], 0),
+    Main = self(),
+    First = spawn(fun() -> filter([], none, Main) end),
+    timed(Wanted, Messages, fun() ->
+        spawn(fun() -> [First ! I || I <- lists:seq(3, N - 1, 2)], First ! {done, 0} end),
+        sum()
+    end).
+
+filter(Primes, Next, Main) ->
+    receive
+        {done, Found} when Next =:= none -> Main ! {sum, Found + length(Primes)};
+        {done, Found} -> Next ! {done, Found + length(Primes)};
+        I ->
+            case divided(I, Primes) of
+                true -> filter(Primes, Next, Main);
+                false when length(Primes) < 10 -> filter(Primes ++ [I], Next, Main);
+                false when Next =:= none ->
+                    New = spawn(fun() -> filter([], none, Main) end),
+                    New ! I,
+                    filter(Primes, New, Main);
+                false -> Next ! I, filter(Primes, Next, Main)
+            end
+    end.
+
+divided(_, []) -> false;
+divided(I, [Prime | _]) when I rem Prime =:= 0 -> true;
+divided(I, [_ | Primes]) -> divided(I, Primes).
+
+%% {how many messages it takes, how many primes there are}, from a sieve without processes.
+sieve_messages([], Filters, Messages) ->
+    {Messages + length(Filters), lists:sum([length(Primes) || Primes <- Filters])};
+sieve_messages([I | More], Filters, Messages) ->
+    {Passed, Now} = sift(I, Filters),
+    sieve_messages(More, Now, Messages + Passed).
+
+sift(I, []) -> {1, [[I]]};
+sift(I, [Primes | Filters]) ->
+    case divided(I, Primes) of
+        true -> {1, [Primes | Filters]};
+        false when length(Primes) < 10 -> {1, [Primes ++ [I] | Filters]};
+        false -> {Passed, Rest} = sift(I, Filters), {Passed + 1, [Primes | Rest]}
+    end.
+
+%% ---- latency: an open loop at half the saturated rate, as in latency.py
+
+latency(N) ->
+    Entered = now_us(),
+    Server = spawn(fun echo/0),
+    Saturated = lists:max(window(Server, N, 0, 0, now_us(), [])),
+    Gap = 2 * Saturated / N,
+    Main = self(),
+    Began = now_us() + 1000,
+    spawn(fun() -> pace(Server, Main, Began, Gap, 0, N) end),
+    Took = lists:sort([receive {answer, Due} -> now_us() - Due end || _ <- lists:seq(1, N)]),
+    At = fun(Part) -> lists:nth(min(N, trunc(Part * N) + 1), Took) end,
+    {At(0.5), 1, [{"p99", At(0.99) / 1.0e6}, {"p999", At(0.999) / 1.0e6},
+        {"rate", N / Saturated / 2 * 1.0e6}, {"wall", (now_us() - Entered) / 1.0e6}]}.
+
+now_us() -> erlang:monotonic_time(nanosecond) / 1000.
+
+echo() -> receive {ask, From, Due} -> From ! {answer, Due}, echo() end.
+
+%% Eight asks on their way at once; how long after the beginning each answer was there.
+window(_, N, _, N, _, Took) -> Took;
+window(Server, N, Sent, Heard, Began, Took) when Sent < N, Sent - Heard < 8 ->
+    Server ! {ask, self(), Began},
+    window(Server, N, Sent + 1, Heard, Began, Took);
+window(Server, N, Sent, Heard, Began, Took) ->
+    receive {answer, Began} ->
+        window(Server, N, Sent, Heard + 1, Began, [now_us() - Began | Took])
+    end.
+
+pace(_, _, _, _, N, N) -> ok;
+pace(Server, Main, Began, Gap, I, N) ->
+    Due = Began + I * Gap,
+    until(Due),
+    Server ! {ask, Main, Due},
+    pace(Server, Main, Began, Gap, I + 1, N).
+
+until(Due) ->
+    Wait = Due - now_us(),
+    if
+        Wait > 2000 -> timer:sleep(trunc(Wait / 1000) - 1), until(Due);
+        Wait > 0 -> until(Due);
+        true -> ok
+    end.
