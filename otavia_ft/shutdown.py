@@ -31,6 +31,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from otavia_ft.doors import AtomicInt
@@ -145,7 +146,13 @@ class Shutdown:
         self._runner = threading.get_ident()
         system = self._system
         limit = system.config.shutdown_timeout_s if timeout is None else timeout
-        try:
+        with ExitStack() as end:
+            # Steps 8 to 5: the last one named is the first one taken, and each of them is, whatever
+            # becomes of those before. Whoever waits for the end must not wait for ever.
+            end.callback(self._let_go)
+            end.callback(system.outside.close, SystemStopped(f"{system.name} has stopped"))
+            end.callback(system.scheduler.close)
+            end.callback(system.stop_timer)
             grace = time.monotonic() + limit
             self._wait_quiet(grace)
             told = system.register.close()
@@ -155,13 +162,11 @@ class Shutdown:
             system.scheduler.signal_stop()
             for name in self._join(grace):
                 _log.warning("%s is stuck in a handler and is left behind", name)
-        finally:
-            system.stop_timer()
-            system.scheduler.close()
-            system.outside.close(SystemStopped(f"{system.name} has stopped"))
-            self._phase.set(STOPPED)
-            system.forget()
-            self._done.set()
+
+    def _let_go(self) -> None:
+        self._phase.set(STOPPED)
+        self._system.forget()
+        self._done.set()
 
     def _wait_quiet(self, grace: float, least: float = 0.0, told: Sequence[House] = ()) -> None:
         """Until all is quiet or the grace has passed; `least` seconds stay even in a hurry.

@@ -523,6 +523,24 @@ def test_a_callback_that_the_stop_itself_calls_may_stop_and_wait(
     held.release.set()
 
 
+def test_a_stop_that_runs_into_an_error_lets_go_of_whoever_waits(make_system: MakeSystem) -> None:
+    system = make_system()
+    address = system.build_actor(Life, Counter())
+    future = system.ask(address, Wait())
+    close = system.scheduler.close
+
+    def failing() -> None:
+        close()
+        raise ArithmeticError("our own bug")
+
+    system.scheduler.close = failing  # type: ignore[method-assign]
+    with pytest.raises(ArithmeticError, match="our own bug"):
+        system._shutdown.stop(None)
+    assert system.wait(0)
+    with pytest.raises((SystemStopped, ActorStopped)):
+        future.result(0)
+
+
 def test_a_callback_of_the_timer_s_may_stop_a_system_that_is_stopping(
     make_system: MakeSystem, eventually: Callable[..., Any]
 ) -> None:

@@ -106,7 +106,7 @@ LEFT = {
     "House": "kept = addresses[0].house",
     "Resting": "kept = addresses[0].house.actor",
     "Drain": "kept = HouseCell().drain(Mailbox.NOTICE, 1)",
-    "OutsideAsk": "from otavia_ft.outside import OutsideAsk; kept = OutsideAsk(None, 1)",
+    "OutsideAsk": "from otavia_ft.outside import OutsideAsk; kept = OutsideAsk(None, 1, None)",
     "Future": "kept = system.ask(addresses[0], 'again')",
     "coroutine": "async def nothing(): pass\nkept = nothing()",
 }
