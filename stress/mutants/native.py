@@ -1,10 +1,10 @@
 """Mutants of the C lane, which users run: patches of `_atomics`, met by real threads with stalls.
 
 Their twins in the Python lane are in the other modules; the explorer searches those. Not here is
-what real threads cannot show: a lazily stored WAITING (a stall drains the store buffer; the explorer
-has `lazy-waiting`), and what breaks no rule of this engine: a missing owner mark, no bug alone
-(tests/test_atomic_parallel.py), a pill that waits (tests/pool/test_guarantees.py), a budget that is
-ignored (tests/pool/test_turns.py).
+what real threads cannot show: a lazily stored WAITING (a stall drains the store buffer; the
+explorer has `lazy-waiting`), and what breaks no rule of this engine: a missing owner mark, no bug
+alone (tests/test_atomic_parallel.py), a pill that waits (tests/pool/test_guarantees.py), a budget
+that is ignored (tests/pool/test_turns.py).
 """
 
 from __future__ import annotations
