@@ -154,6 +154,21 @@ static inline void otv_back_off(int round)
     }
 }
 
+/* What a thread does that has to wait long for a lock. The extension module detaches there: see the
+ * rules at the top of types.c. */
+#ifndef OTV_WAIT_FOR_LOCK
+#define OTV_WAIT_FOR_LOCK(round) otv_back_off(round)
+#endif
+
+/* All stages, one after the other. Orders as otv_try_lock. */
+static inline void otv_lock(otv_cell *c, int64_t me)
+{
+    if (otv_spin_lock(c, me))
+        return;
+    for (int round = 0; !otv_try_lock(c, me); round++)
+        OTV_WAIT_FOR_LOCK(round);
+}
+
 /* Release. Unlock is the lazy set's home: the store pairs with the acquire in otv_try_lock, and
  * nobody who unlocks goes on to check whether somebody waits. */
 static inline void otv_unlock(otv_cell *c)

@@ -49,7 +49,23 @@ static PyType_Spec ContextBase_spec = {
     "otavia_ft.lane.ContextBase", sizeof(ContextBase), 0, OTV_FLAGS, ContextBase_slots,
 };
 
-OTV_OBJECT(SeatBase, rings, wakeups)
+static int SeatBase_traverse(SeatBase *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    for (PyObject **field = &self->rings; field <= &self->wakeups; field++)
+        Py_VISIT(*field);
+    return plot_traverse(self->plot, visit, arg);
+}
+
+static int SeatBase_clear(SeatBase *self)
+{
+    for (PyObject **field = &self->rings; field <= &self->wakeups; field++)
+        Py_CLEAR(*field);
+    plot_free(self);
+    return 0;
+}
+
+OTV_DEALLOC(SeatBase)
 
 /* Everything that the lane follows as a pointer is checked here, once. */
 static PyObject *SeatBase_furnish(SeatBase *self, PyObject *args)
@@ -89,6 +105,10 @@ static PyMethodDef SeatBase_methods[] = {
     {"give_desk", FASTCALL(SeatBase_give_desk), METH_FASTCALL,
      "give_desk(desk, failed): where this seat's thread takes its work, and whom to tell of a "
      "turn that failed."},
+    {"give_ground", (PyCFunction)SeatBase_give_ground, METH_NOARGS,
+     "From now on, what is made for this seat lies together in memory: see plots.c."},
+    {"make", FASTCALL(SeatBase_make), METH_FASTCALL | METH_KEYWORDS,
+     "make(factory, *args, **kwargs): what the factory makes, laid on this seat's ground."},
     {"submit", (PyCFunction)SeatBase_submit, METH_O, "Queue anything that has turns."},
     {"ready", (PyCFunction)SeatBase_ready, METH_O,
      "Queue a house that has become READY; wake its owner, and a thief if there is much."},

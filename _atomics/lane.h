@@ -74,6 +74,7 @@ typedef struct { /* schedule/manager.py, schedule/pool.py */
     long long stride;
     long long high_replies;
     long long high_events;
+    struct otv_plot *plot; /* plots.c; nothing: what is made for this seat lies anywhere */
 } SeatBase;
 
 typedef struct { /* address.py */
@@ -160,6 +161,9 @@ static inline int64_t box_size(HouseBase *house, int box)
             Py_CLEAR(*field);                                                                    \
         return 0;                                                                                \
     }                                                                                            \
+    OTV_DEALLOC(Type)
+
+#define OTV_DEALLOC(Type)                                                                        \
     static void Type##_dealloc(Type *self)                                                       \
     {                                                                                            \
         PyTypeObject *type = Py_TYPE(self);                                                      \

@@ -25,16 +25,9 @@ typedef struct {
 
 static PyTypeObject *house_base_type, *house_queue_type;
 
-static void list_lock(house_list *list)
+static inline void list_lock(house_list *list)
 {
-    int64_t me = current_thread_id();
-    if (otv_spin_lock(&list->lock, me))
-        return;
-    for (int round = 0; !otv_try_lock(&list->lock, me); round++) {
-        Py_BEGIN_ALLOW_THREADS /* why detached: see the rules at the top of types.c */
-        otv_back_off(round);
-        Py_END_ALLOW_THREADS
-    }
+    otv_lock(&list->lock, current_thread_id());
 }
 
 static inline int64_t list_size(house_list *list)

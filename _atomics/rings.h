@@ -30,12 +30,6 @@ typedef struct {
     _Atomic int64_t given; /* how often siblings have stolen from here; written under the lock */
 } otv_ring;
 
-/* What a thread does that has to wait long for a lock. The extension module detaches there: see the
- * rules at the top of types.c. */
-#ifndef OTV_WAIT_FOR_LOCK
-#define OTV_WAIT_FOR_LOCK(round) otv_back_off(round)
-#endif
-
 static inline bool otv_ring_init(otv_ring *ring, int64_t index, int64_t capacity)
 {
     memset(ring, 0, sizeof *ring);
@@ -47,10 +41,7 @@ static inline bool otv_ring_init(otv_ring *ring, int64_t index, int64_t capacity
 
 static inline void otv_ring_lock(otv_ring *ring, int64_t me)
 {
-    if (otv_spin_lock(&ring->lock, me))
-        return;
-    for (int round = 0; !otv_try_lock(&ring->lock, me); round++)
-        OTV_WAIT_FOR_LOCK(round);
+    otv_lock(&ring->lock, me);
 }
 
 static inline void otv_ring_unlock(otv_ring *ring)

@@ -18,18 +18,18 @@
 #include <structmember.h>
 #include <unistd.h>
 
-#include "atomics.h"
-
-#define OTV_ALLOC PyMem_Malloc
-#define OTV_FREE PyMem_Free
-#include "mailbox.h"
-
 #define OTV_WAIT_FOR_LOCK(round)                                                                 \
     do {                                                                                         \
         Py_BEGIN_ALLOW_THREADS                                                                   \
         otv_back_off(round);                                                                     \
         Py_END_ALLOW_THREADS                                                                     \
     } while (0)
+#include "atomics.h"
+
+#define OTV_ALLOC PyMem_Malloc
+#define OTV_FREE PyMem_Free
+#include "mailbox.h"
+
 #include "rings.h"
 
 /* ---- immortality -------------------------------------------------------------------------- */
@@ -140,6 +140,7 @@ static PyTypeObject *atomic_int_type, *house_cell_type;
 #include "rings.c"
 #include "turn.c"
 #include "pool.c"
+#include "plots.c"
 #include "lane.c"
 
 /* ---- handing everything over --------------------------------------------------------------- */
@@ -150,6 +151,8 @@ static PyMethodDef native_functions[] = {
     {"make_immortal", native_make_immortal, METH_O,
      "Exempt an object from reference counting for the rest of the process (free-threaded builds; "
      "nothing elsewhere). Only for objects that live as long as the process."},
+    {"lay_in_plots", native_lay_in_plots, METH_O,
+     "lay_in_plots(class): from now on its instances are laid where a seat's `make` wants them."},
     {"connect", lane_connect, METH_O,
      "connect(dict): give the native lane the classes and functions of Python that it needs."},
     {"steal_half", FASTCALL(native_steal_half), METH_FASTCALL,

@@ -86,11 +86,18 @@ class Computer(StateActor):
 
 
 class Ball(Notice):
-    pass
+    __slots__ = ()
+
+
+class Serve(Notice):
+    __slots__ = ()
 
 
 class Player(StateActor):
-    """Sends the ball back until it has had it often enough."""
+    """Sends the ball back until it has had it often enough. The one who serves brings the ball, so
+    that it belongs to the thread that it stays on, as messages do that actors make themselves."""
+
+    __slots__ = ("countdown", "hits", "peer")
 
     def __init__(self, hits: int, countdown: Countdown) -> None:
         self.hits = hits
@@ -105,6 +112,8 @@ class Player(StateActor):
                 self.peer.notice(message)
             else:
                 self.countdown.finished()
+        elif type(message) is Serve:
+            self.peer.notice(Ball())
         else:
             self.peer = message
         return stack.return_()
@@ -146,11 +155,10 @@ def playing(workers: int, pairs: int, hits: int, start: Start = at_once) -> floa
                 one.notice(other)
                 other.notice(one)
                 firsts.append(one)
-        balls = [Ball() for _ in firsts]
         start()
         started = time.perf_counter()
-        for first, ball in zip(firsts, balls, strict=True):
-            first.notice(ball)
+        for first in firsts:
+            first.notice(Serve())
         countdown.wait()
         return time.perf_counter() - started
 

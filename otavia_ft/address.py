@@ -13,7 +13,7 @@ from otavia_ft.context import Context, running_stack
 from otavia_ft.doors import AtomicInt, me
 from otavia_ft.errors import OtaviaError, StackError, fresh
 from otavia_ft.house.lifecycle import Restart
-from otavia_ft.lane import AddressBase
+from otavia_ft.lane import AddressBase, laid_in_plots
 from otavia_ft.message import Ask, Event, PoisonPill, SystemMessage
 from otavia_ft.stack.promise import MessageFuture
 from otavia_ft.timer import check_timeout
@@ -127,6 +127,7 @@ def _checked_id(ask_id: Any) -> int:
     return ask_id
 
 
+@laid_in_plots
 class ActorAddress(AddressBase, Address):
     """The address of one actor. In the native lane `notice` and `ask` are AddressBase's."""
 

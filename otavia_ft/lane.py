@@ -35,6 +35,7 @@ __all__ = [
     "SeatBase",
     "StackBase",
     "connect",
+    "laid_in_plots",
     "twin",
     "twin_class",
     "twin_function",
@@ -140,6 +141,13 @@ if TYPE_CHECKING or not NATIVE_LANE:
         def give_desk(self, desk: Any, failed: Any, /) -> None:
             """Nothing, for the same reason."""
 
+        def give_ground(self) -> None:
+            """Nothing: where objects lie is a matter of C (_atomics/plots.c)."""
+
+        def make[T](self, factory: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+            """What the factory makes, for this seat."""
+            return factory(*args, **kwargs)
+
     class AddressBase:
         """A handle on a house."""
 
@@ -241,6 +249,13 @@ def twin_class[C: type](name: str) -> Callable[[C], C]:
         return native
 
     return choose
+
+
+def laid_in_plots[C: type](cls: C) -> C:
+    """Mark a class of which a thread has many: those of one thread lie together (plots.c)."""
+    if NATIVE_LANE:
+        lane_face["lay_in_plots"](cls)
+    return cls
 
 
 def twin_function[F: Callable[..., Any]](function: F) -> F:

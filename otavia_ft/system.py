@@ -143,20 +143,21 @@ class ActorSystem:
         if type(num) is int and num == 1:
             house = self.make_house(factory, args, kwargs)
             house.scheduler.mount(house)
-            return ActorAddress(house)
+            return house.scheduler.make(ActorAddress, house)
         if isinstance(num, bool) or not isinstance(num, int) or num < 1:
             raise ValueError(f"num={num!r}: build at least one actor")
         self._check_running()
-        actors = [_made(factory, args, kwargs) for _ in range(num)]
+        actors = [self.scheduler.likely_seat().make(_made, factory, args, kwargs)]
+        seats = self.scheduler.place(num, actors[0].has_channels)
+        actors += [seat.make(_made, factory, args, kwargs) for seat in seats[1:]]
         self._check_running()  # again: a factory may take its time
         if len({id(actor) for actor in actors}) < num:
             raise TypeError(f"{factory!r} made the same actor twice: each needs one of its own")
-        seats = self.scheduler.place(num, actors[0].has_channels)
         # Under the pool scheduler all seats are one, and no actor is nearer than another.
         balanced = num == self.scheduler.workers and seats[0] is not seats[1]
         houses = []
         for actor, seat in zip(actors, seats, strict=True):
-            house = house_for(actor, seat, self._ids.get_and_add(1) + 1)
+            house = seat.make(house_for, actor, seat, self._ids.get_and_add(1) + 1)
             house.load_balanced = balanced
             houses.append(house)
         for house in houses:
@@ -168,10 +169,10 @@ class ActorSystem:
     ) -> House:
         """A house for one actor, not mounted yet: a parent has to enter it first."""
         self._check_running()
-        actor = _made(factory, args, kwargs)
+        actor = self.scheduler.likely_seat().make(_made, factory, args, kwargs)
         self._check_running()  # again: a factory may take its time
         seat = self.scheduler.seat(actor.has_channels)
-        return house_for(actor, seat, self._ids.get_and_add(1) + 1)
+        return seat.make(house_for, actor, seat, self._ids.get_and_add(1) + 1)
 
     def _check_running(self) -> None:
         if not self._shutdown.running:

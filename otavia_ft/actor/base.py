@@ -23,6 +23,7 @@ from otavia_ft.errors import OutsideActor, StackError
 from otavia_ft.house import deathwatch, family, stash
 from otavia_ft.house.lifecycle import ExceptionStrategy
 from otavia_ft.house.supervisor import Supervisor
+from otavia_ft.lane import laid_in_plots
 from otavia_ft.message import Event, Notice, PoisonPill, SystemMessage, TimeoutEvent
 from otavia_ft.stack.driver import CoroutineState, checked_reply
 from otavia_ft.stack.stack import (
@@ -75,6 +76,7 @@ class AbstractActor:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.plan = Plan(cls, AbstractActor)
+        laid_in_plots(cls)
 
     # ---- hooks to override
 

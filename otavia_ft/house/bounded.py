@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from otavia_ft.doors import AtomicInt, Condition, Mailbox, SpinLock, me, now
 from otavia_ft.errors import ConfigError, MailboxFull
 from otavia_ft.house.house import House
+from otavia_ft.lane import laid_in_plots
 
 if TYPE_CHECKING:
     from otavia_ft.actor.base import AbstractActor
@@ -146,6 +147,7 @@ class _ShelfDrain:
         return item
 
 
+@laid_in_plots
 class BoundedHouse(House):
     """A house whose ask and notice mailboxes have an end."""
 
@@ -290,7 +292,7 @@ def house_for(actor: AbstractActor, scheduler: Scheduler, id: int) -> House:  # 
     if not unbounded and bounds(actor, config)[0]:
         if kind not in _bounded:
             made = type(f"Bounded{kind.__name__}", (BoundedHouse, kind), {"__slots__": ()})
-            _bounded.setdefault(kind, made)
+            _bounded.setdefault(kind, laid_in_plots(made))
         kind = _bounded[kind]
     house = kind(actor, scheduler, id)
     if config.pooling:

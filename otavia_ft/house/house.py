@@ -27,7 +27,7 @@ from otavia_ft.context import Context
 from otavia_ft.doors import HouseState, Mailbox
 from otavia_ft.errors import OtaviaError, StackError
 from otavia_ft.house import engine, gathering, handlers, lifecycle
-from otavia_ft.lane import HouseBase, twin
+from otavia_ft.lane import HouseBase, laid_in_plots, twin
 from otavia_ft.message import AskTimeoutEvent, Envelope, Event, TimeoutEvent
 from otavia_ft.stack.promise import ChannelPromise, MessagePromise
 from otavia_ft.stack.stack import Stack
@@ -66,7 +66,11 @@ class Scheduler(Protocol):
     def call(self, thunk: Callable[[], Any]) -> None:
         """Run a function on a thread of the scheduler's: the owner's, where there is one."""
 
+    def make[T](self, factory: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """What the factory makes, laid in memory beside what else is the owner's."""
 
+
+@laid_in_plots
 class House(HouseBase):
     """One actor's seat: the contract between senders, the scheduler and the actor."""
 

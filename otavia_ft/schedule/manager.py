@@ -59,6 +59,8 @@ class HouseManager(SeatBase):
             config.high_priority_replies,
             config.high_priority_events,
         )
+        if config.worker_count() > 1:  # nobody else's memory to keep apart from
+            self.give_ground()
 
     # ---- the way in: any thread
 

@@ -58,6 +58,10 @@ class PinnedScheduler:
         """The seat for one new actor."""
         return (self._io_selector if io else self._selector).next()
 
+    def likely_seat(self) -> Scheduler:
+        """Where the next state actor will probably sit."""
+        return self._selector.peek()
+
     def place(self, num: int, io: bool) -> list[Scheduler]:
         """Seats for `num` new actors. IO actors have a round of their own."""
         return (self._io_selector if io else self._selector).select(num)

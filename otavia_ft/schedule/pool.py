@@ -157,6 +157,9 @@ class PoolScheduler(PinnedScheduler, SeatBase):
     def seat(self, io: bool) -> Scheduler:
         return super().seat(io) if io else self
 
+    def likely_seat(self) -> Scheduler:
+        return self
+
     def place(self, num: int, io: bool) -> list[Scheduler]:
         """IO actors get a worker each, all others the pool."""
         return super().place(num, io) if io else [self] * num
