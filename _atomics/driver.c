@@ -16,12 +16,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+static void wait_for_lock(int round);
+#define OTV_WAIT_FOR_LOCK(round) wait_for_lock(round)
 #include "atomics.h"
 #include "bell.h"
 #include "mailbox.h"
-
-static void wait_for_lock(int round);
-#define OTV_WAIT_FOR_LOCK(round) wait_for_lock(round)
 #include "rings.h"
 
 #ifndef ROUNDS
