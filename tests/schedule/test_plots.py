@@ -27,7 +27,7 @@ class Slotted(StateActor):
 
 
 def run(program):
-    """What a program prints that has a process, and so fresh memory and fresh classes, to itself."""
+    """What a program prints that has a process to itself, so fresh memory and fresh classes."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
