@@ -69,14 +69,16 @@ def timed(kick: Callable[[], object], box: Box) -> tuple[float, Any]:
 
 
 class Counter(StateActor):
+    """Counts down: the number to compare with would be a counted object of another thread's."""
+
     def __init__(self, wanted: int, box: Box) -> None:
-        self.total, self.wanted, self.box = 0, wanted, box
+        self.left, self.wanted, self.box = wanted, wanted, box
 
     @on(int)
     def add(self, number: int) -> None:
-        self.total += number
-        if self.total == self.wanted:
-            self.box.put(self.total)
+        self.left = left = self.left - number
+        if not left:
+            self.box.put(self.wanted - left)
 
 
 class Producer(StateActor):

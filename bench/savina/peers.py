@@ -38,12 +38,12 @@ Program = tuple[Callable[[], object], Any, int]
 
 class Counter:
     def __init__(self, wanted: int, finish: Tell) -> None:
-        self.total, self.wanted, self.finish = 0, wanted, finish
+        self.left, self.wanted, self.finish = wanted, wanted, finish
 
     def receive(self, number: int) -> None:
-        self.total += number
-        if self.total == self.wanted:
-            self.finish(self.total)
+        self.left = left = self.left - number
+        if not left:
+            self.finish(self.wanted - left)
 
 
 class Producer:
