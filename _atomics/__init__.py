@@ -35,6 +35,12 @@ def _missing(name: str) -> ImportError:
     )
 
 
+def _elsewhere() -> ImportError:
+    return ImportError(
+        "otavia_ft can be used in one interpreter of a process only, and another one has it"
+    )
+
+
 def _load(name: str) -> ModuleType:
     """A plain import that says what to do when there is nothing to load."""
     try:
@@ -43,6 +49,11 @@ def _load(name: str) -> ModuleType:
         if error.name != name:
             raise  # it is there, and something that it needs is not
         raise _missing(name) from None
+    except ImportError as error:
+        # From 3.14 on Python itself keeps such modules out of other interpreters than the main one.
+        if "subinterpreters" in str(error):
+            raise _elsewhere() from error
+        raise
 
 
 def _load_past_gil_check(name: str) -> ModuleType:
@@ -78,9 +89,7 @@ def _native_face() -> dict[str, Any]:
     if not address:
         raise ImportError("the native atomic types could not be made; the reason stands above")
     if address == 1:
-        raise ImportError(
-            "otavia_ft can be used in one interpreter of a process only, and another one has it"
-        )
+        raise _elsewhere()
     # The cast takes a reference of its own; C keeps another, so the dict (and with it the types)
     # lives as long as the process, which is what we want of them.
     face: dict[str, Any] = ctypes.cast(address, ctypes.py_object).value

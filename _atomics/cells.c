@@ -153,7 +153,16 @@ typedef struct {
     PyObject_HEAD
     otv_cell owner; /* this_thread_number() of the holder, 0 when free: the lock itself */
     otv_cell ident; /* its thread id, for people; written by the holder only, 0 when free */
+    int64_t depth;  /* SectionLock: how often the holder has come back; the holder's own */
 } SpinLock;
+
+/* A SpinLock for the runtime's own locked sections from Python 3.14 on. In these stands no call and
+ * no loop (tests/schedule/test_no_call_under_a_lock.py), so that no handler of a signal and no
+ * __del__ runs in one and comes back for the lock that its own thread holds. From 3.14 on they do
+ * run at one more place: `with` makes an ordinary call of __enter__, and after a call is where Python
+ * runs them. By then the lock is held, and nothing that it protects has been touched: whoever comes
+ * back there finds all in order, and leaves it so. So it may, and its exit leaves the lock alone. */
+static PyTypeObject *section_lock_type;
 
 static _Atomic int64_t threads_numbered;
 static _Thread_local int64_t thread_number;
@@ -185,6 +194,10 @@ static int refuse_reentry(SpinLock *self, int64_t me)
 
 static int wait_for_spin_lock(SpinLock *self, int64_t me)
 {
+    if (Py_IS_TYPE(self, section_lock_type) && otv_load(&self->owner) == me) {
+        self->depth++;
+        return 0;
+    }
     if (refuse_reentry(self, me) < 0)
         return -1;
     if (otv_spin_lock(&self->owner, me))
@@ -232,6 +245,10 @@ static PyObject *SpinLock_unlock(SpinLock *self, PyObject *Py_UNUSED(ignored))
                            "thread that locked it may unlock it",
                      (long long)otv_load(&self->ident));
         return NULL;
+    }
+    if (self->depth > 0) {
+        self->depth--;
+        Py_RETURN_NONE;
     }
     /* First the name: once the lock is free, it is the next holder's to write. */
     otv_lazy_set(&self->ident, 0);
@@ -290,5 +307,10 @@ static PyType_Slot SpinLock_slots[] = {
 
 static PyType_Spec SpinLock_spec = {
     "otavia_ft.atomic.SpinLock", sizeof(SpinLock), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, SpinLock_slots,
+};
+
+static PyType_Spec SectionLock_spec = {
+    "otavia_ft.atomic.SectionLock", sizeof(SpinLock), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, SpinLock_slots,
 };

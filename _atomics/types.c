@@ -226,6 +226,7 @@ static PyObject *build_dict(void)
         || PyDict_SetItemString(dict, "InvariantError", InvariantError) < 0
         || add_type(dict, &AtomicInt_spec, &atomic_int_type, NULL) < 0
         || add_type(dict, &SpinLock_spec, NULL, NULL) < 0
+        || add_type(dict, &SectionLock_spec, &section_lock_type, NULL) < 0
         || add_type(dict, &Drain_spec, &drain_type, NULL) < 0
         || add_type(dict, &HouseCell_spec, &house_cell_type, NULL) < 0
         || add_type(dict, &Bell_spec, &bell_type, NULL) < 0

@@ -15,8 +15,10 @@ nobody opens a fifth.
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from otavia_ft.atomic import (
     NATIVE_LANE,
@@ -51,6 +53,10 @@ __all__ = [
     "now_ns",
     "set_me",
 ]
+
+if not TYPE_CHECKING and sys.version_info >= (3, 14):
+    # The same, but for a handler of a signal that comes back for it (_atomics/cells.c says when).
+    SpinLock = lane_face["SectionLock"]
 
 now = time.monotonic
 now_ns = time.monotonic_ns

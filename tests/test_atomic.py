@@ -152,40 +152,42 @@ class TestAtomicInt:
 
 
 class TestSpinLock:
+    kind: Any = SpinLock
+
     def test_is_free_at_first(self):
-        lock = SpinLock()
+        lock = self.kind()
         assert lock.holder is None
         assert lock.try_lock() is True
 
     def test_records_its_holder(self):
-        lock = SpinLock()
+        lock = self.kind()
         lock.lock()
         assert lock.holder == threading.get_ident()
         lock.unlock()
         assert lock.holder is None
 
     def test_with_holds_it_for_the_block_and_yields_the_lock(self):
-        lock = SpinLock()
+        lock = self.kind()
         with lock as entered:
             assert entered is lock
             assert lock.holder == threading.get_ident()
         assert lock.holder is None
 
     def test_with_gives_it_up_when_the_block_raises_and_lets_the_error_through(self):
-        lock = SpinLock()
+        lock = self.kind()
         with pytest.raises(ZeroDivisionError), lock:
             raise ZeroDivisionError
         assert lock.holder is None
 
     def test_try_lock_does_not_wait_for_another_thread(self):
-        lock = SpinLock()
+        lock = self.kind()
         with lock:
             assert in_thread(lock.try_lock) is False
         assert in_thread(lock.try_lock) is True
 
     @pytest.mark.parametrize("way", ["lock", "try_lock", "__enter__"])
     def test_reentry_raises_and_leaves_it_held(self, way):
-        lock = SpinLock()
+        lock = self.kind()
         lock.lock()
         with pytest.raises(RuntimeError, match="not re-entrant"):
             getattr(lock, way)()
@@ -195,15 +197,15 @@ class TestSpinLock:
 
     def test_unlock_of_a_free_lock_raises(self):
         with pytest.raises(RuntimeError, match="nobody holds"):
-            SpinLock().unlock()
+            self.kind().unlock()
 
     def test_a_second_unlock_raises(self):
-        lock = SpinLock()
+        lock = self.kind()
         with pytest.raises(RuntimeError, match="nobody holds"), lock:
             lock.unlock()
 
     def test_unlock_by_a_stranger_raises_and_leaves_it_held(self):
-        lock = SpinLock()
+        lock = self.kind()
         lock.lock()
         error = in_thread(lock.unlock)
         assert isinstance(error, RuntimeError)
@@ -213,7 +215,7 @@ class TestSpinLock:
     def test_a_thread_with_the_id_of_an_ended_holder_is_a_stranger(self):
         """The system gives a thread's id to another one once the thread has ended."""
         for _ in range(50):
-            lock, idents = SpinLock(), []
+            lock, idents = self.kind(), []
 
             def hold(lock: SpinLock = lock, idents: list[int] = idents) -> None:
                 idents.append(threading.get_ident())
@@ -234,7 +236,7 @@ class TestSpinLock:
         pytest.skip("this system gave no thread the id of the one before")
 
     def test_a_waiter_gets_it_after_the_unlock(self):
-        lock, waits, got = SpinLock(), threading.Event(), threading.Event()
+        lock, waits, got = self.kind(), threading.Event(), threading.Event()
 
         def waiter() -> None:
             waits.set()
@@ -252,7 +254,7 @@ class TestSpinLock:
 
     def test_a_waiter_does_not_hold_up_the_collector(self):
         """The holder may need a stop-the-world pause while others wait for its lock."""
-        lock, waits = SpinLock(), threading.Event()
+        lock, waits = self.kind(), threading.Event()
 
         def waiter() -> None:
             waits.set()
@@ -268,6 +270,31 @@ class TestSpinLock:
                 gc.collect()
         for thread in threads:
             thread.join()
+
+
+class TestSectionLock(TestSpinLock):
+    """What the runtime has in a SpinLock's place from Python 3.14 on."""
+
+    kind: Any = _atomics.face["SectionLock"]
+
+    @pytest.mark.parametrize("way", ["lock", "__enter__"])
+    def test_reentry_raises_and_leaves_it_held(self, way):
+        """It does not raise: a handler of a signal may come back, and leaves it held."""
+        lock = self.kind()
+        with lock:
+            for _ in range(3):
+                getattr(lock, way)()
+            for _ in range(3):
+                lock.unlock()
+                assert lock.holder == threading.get_ident()
+                assert in_thread(lock.try_lock) is False
+        assert lock.holder is None
+        assert in_thread(lock.try_lock) is True
+
+    def test_try_lock_is_for_thieves_and_no_handler_is_one(self):
+        lock = self.kind()
+        with lock, pytest.raises(RuntimeError, match="not re-entrant"):
+            lock.try_lock()
 
 
 class TestSealedTypes:
