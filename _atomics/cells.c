@@ -153,7 +153,6 @@ typedef struct {
     PyObject_HEAD
     otv_cell owner; /* this_thread_number() of the holder, 0 when free: the lock itself */
     otv_cell ident; /* its thread id, for people; written by the holder only, 0 when free */
-    int64_t depth;  /* SectionLock: how often the holder has come back; the holder's own */
 } SpinLock;
 
 /* A SpinLock for the runtime's own locked sections from Python 3.14 on. In these stands no call and
@@ -162,7 +161,18 @@ typedef struct {
  * run at one more place: `with` makes an ordinary call of __enter__, and after a call is where Python
  * runs them. By then the lock is held, and nothing that it protects has been touched: whoever comes
  * back there finds all in order, and leaves it so. So it may, and its exit leaves the lock alone. */
+typedef struct {
+    SpinLock lock;
+    int64_t depth; /* how often the holder has come back; the holder's own */
+} SectionLock;
+
 static PyTypeObject *section_lock_type;
+
+/* The section lock that a spin lock is, or NULL. */
+static inline SectionLock *as_section(SpinLock *lock)
+{
+    return Py_IS_TYPE(lock, section_lock_type) ? (SectionLock *)lock : NULL;
+}
 
 static _Atomic int64_t threads_numbered;
 static _Thread_local int64_t thread_number;
@@ -194,8 +204,9 @@ static int refuse_reentry(SpinLock *self, int64_t me)
 
 static int wait_for_spin_lock(SpinLock *self, int64_t me)
 {
-    if (Py_IS_TYPE(self, section_lock_type) && otv_load(&self->owner) == me) {
-        self->depth++;
+    SectionLock *section = as_section(self);
+    if (section != NULL && otv_load(&self->owner) == me) {
+        section->depth++;
         return 0;
     }
     if (refuse_reentry(self, me) < 0)
@@ -246,8 +257,9 @@ static PyObject *SpinLock_unlock(SpinLock *self, PyObject *Py_UNUSED(ignored))
                      (long long)otv_load(&self->ident));
         return NULL;
     }
-    if (self->depth > 0) {
-        self->depth--;
+    SectionLock *section = as_section(self);
+    if (section != NULL && section->depth > 0) {
+        section->depth--;
         Py_RETURN_NONE;
     }
     /* First the name: once the lock is free, it is the next holder's to write. */
@@ -311,6 +323,6 @@ static PyType_Spec SpinLock_spec = {
 };
 
 static PyType_Spec SectionLock_spec = {
-    "otavia_ft.atomic.SectionLock", sizeof(SpinLock), 0,
+    "otavia_ft.atomic.SectionLock", sizeof(SectionLock), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, SpinLock_slots,
 };
