@@ -86,10 +86,13 @@ class Workload:
                 time.sleep(0.0002)
 
     def until(self, condition: Callable[[], Any], invariant: str, text: str) -> bool:
-        """Wait for what must come; if it does not come in time, that is a finding."""
+        """Wait for what must come; if it does not come in time, that is a finding. After another
+        one nothing must come any more."""
         deadline = time.monotonic() + self.lab.case.patience_s
         while not condition():
-            if self.lab.findings or time.monotonic() > deadline:
+            if self.lab.findings:
+                return False
+            if time.monotonic() > deadline:
                 self.lab.report(invariant, text)
                 return False
             time.sleep(0.0002)
