@@ -124,7 +124,11 @@ class Shutdown:
         if on_main and self._system.scheduler.started:
             try:
                 stopper = self._spawn(timeout)
-            except RuntimeError:
+            except RuntimeError as error:
+                if isinstance(error.__context__, KeyboardInterrupt):
+                    # Raised in the middle of the condition that `start` waits on, which then lets
+                    # go of a lock that it does not hold. It is a second Ctrl-C all the same.
+                    raise error.__context__ from None
                 self.stop(timeout)
             else:
                 self.wait(None)

@@ -102,12 +102,19 @@ class Reactor:
             return []
 
     def serve(self, ready: Ready) -> int:
-        """Call the handlers of what is ready; returns how many there were."""
+        """Call the handlers of what is ready; returns how many there were.
+
+        One of them may unregister or modify a channel that comes after it: that one's turn, if it
+        still has any, is at the next look. The same number may be another channel's by then.
+        """
         started = now_ns()
         served = 0
+        watched = self._selector.get_map() if ready else {}
         for key, events in ready:
             if key.data is None:
                 self.bell.silence()
+                continue
+            if watched.get(key.fd) is not key:
                 continue
             served += 1
             try:

@@ -108,9 +108,9 @@ class _Runner:
         lab = self.lab
         self.watch.new_round()
         workload = self.kind(lab, rng)
-        system = lab.system = self.make_system("stress", **lab.settings)
+        system = lab.system = self.make_system("stress", **workload.arguments(), **lab.settings)
         workload.build(system)
-        lab.run_threads(workload.bodies())
+        lab.run_threads(workload.bodies(), workload.on_main)
         if system.running:
             self.settle(lab, workload.finished)
             self.watch.look()

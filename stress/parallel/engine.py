@@ -37,7 +37,8 @@ GRACE_S = 5.0  # for the round that is under way when the time is up
 # The parent does not import the runtime, so that a mutant or a crash concerns the children only.
 # A test compares this with what there is.
 NAMES = ["count", "tokens", "bounded", "asks", "barrier", "batch", "restart", "churn", "mount",
-         "stop", "shutdown", "stealing", "priority", "timers", "parts", "stacks"]  # fmt: skip
+         "stop", "shutdown", "stealing", "priority", "timers", "parts", "stacks",
+         "pressure", "channels", "signals"]  # fmt: skip
 
 
 @dataclass(slots=True)

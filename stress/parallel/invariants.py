@@ -37,7 +37,7 @@ _ALL = (
         "no-lost-message",
         "Every message that was sent is handled, or is a dead letter, or was refused at "
         "its sender.",
-        "A message that is lost while the whole system is stopped by force.",
+        "What a handler has in hand that never ends, and is left behind by a forced stop.",
     ),
     Invariant(
         "no-duplicate",
@@ -132,6 +132,19 @@ _ALL = (
         "debug mode a stack that was recycled refuses to be used.",
         "Bare cases, but for the workloads stacks and parts. In debug mode, a kept stack that "
         "serves another message by now; without it, whatever user code keeps.",
+    ),
+    Invariant(
+        "back-pressure",
+        "While memory is short, each notice from a thread outside waits once before it is sent, "
+        "and none of an actor does. While it is not, and after the stop, none waits.",
+        "How long it waits; notices that are under way when the memory changes its mind.",
+    ),
+    Invariant(
+        "io-served",
+        "What comes to a registered channel is read once, in order and on its thread, its end "
+        "included, whatever the state actors there do; a channel that is not registered is not "
+        "called.",
+        "How soon, short of the case's patience. io_ratio=100, where business has no limit.",
     ),
     Invariant(
         "nothing-left",

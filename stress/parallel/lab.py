@@ -112,8 +112,10 @@ class Lab:
 
     # ---- threads outside the system
 
-    def run_threads(self, bodies: Iterable[Callable[[], Any]]) -> None:
-        """Start them all at once, and wait for them."""
+    def run_threads(
+        self, bodies: Iterable[Callable[[], Any]], meanwhile: Callable[[], Any] = lambda: None
+    ) -> None:
+        """Start them all at once, do something `meanwhile` on this thread, and wait for them."""
         bodies = list(bodies)
         barrier = threading.Barrier(len(bodies) + 1)
 
@@ -129,6 +131,7 @@ class Lab:
         for thread in threads:
             thread.start()
         barrier.wait()
+        meanwhile()
         for thread in threads:
             thread.join()
 

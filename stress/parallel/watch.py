@@ -201,7 +201,10 @@ class Watch:
             system = lab.system
             if system is None or system.config.stealing or not system.running:
                 return dequeue(self)  # a thief, or whoever buries, may be at it at the same time
-            high, normal = len(self._high), len(self._normal)
+            # The size: a sender that has yet to raise it is not seen by the owner. The count: the
+            # workload parts has thieves of its own, and one may have yet to lower the size.
+            high = min(len(self._high), self._high._count)
+            normal = min(len(self._normal), self._normal._count)
             aged = self._high_in_a_row >= self._ageing_limit
             house = dequeue(self)
             came_from = None if house is None else watch._list_of.get(house.id)

@@ -241,6 +241,41 @@ with ActorSystem(workers=1) as system:
     assert child.returncode == -signal.SIGINT
 
 
+def test_a_second_ctrl_c_that_the_start_of_a_thread_makes_another_error_of_is_none_the_less(
+    start_child: StartChild,
+) -> None:
+    """In a condition's wait, between the release of its lock and the `try` that takes it again, it
+    becomes a RuntimeError: the `with` around releases the lock once more."""
+    child = start_child(
+        ACTORS
+        + """
+import signal
+start = threading.Thread.start
+def interrupted(self):
+    start(self)
+    if "stopper" in self.name:
+        threading.Thread.start = start
+        while system.running:
+            time.sleep(0.001)
+        condition = threading.Condition(threading.Lock())
+        with condition:
+            condition.release()
+            signal.raise_signal(signal.SIGINT)
+with ActorSystem(workers=2, shutdown_timeout_s=1000) as system:
+    polite = system.build_actor(Polite)
+    stuck = system.build_actor(Stuck)
+    stuck.notice(Go())
+    threading.Thread.start = interrupted
+"""
+    )
+    lines_until(child, "stuck")
+    out, err = child.communicate(timeout=60)
+    assert out.split() == ["goodbye"]
+    assert "is stuck in a handler" in err
+    assert "KeyboardInterrupt" in err
+    assert child.returncode == -signal.SIGINT
+
+
 def test_ctrl_c_leaves_nothing_locked_that_the_stop_needs(
     start_child: StartChild, complaints: Complaints
 ) -> None:

@@ -562,6 +562,65 @@ def test_a_channel_s_handler_that_fails_does_not_keep_others_from_running(
             end.close()
 
 
+@pytest.fixture
+def two_ready() -> Iterator[tuple[Reactor, list[socket.socket]]]:
+    """A reactor, and two channels with something to read. None is registered yet."""
+    reactor = Reactor(512)
+    pairs = [socket.socketpair() for _ in range(2)]
+    for _, theirs in pairs:
+        theirs.send(b"x")
+    yield reactor, [ours for ours, _ in pairs]
+    reactor.close()
+    for pair in pairs:
+        for end in pair:
+            end.close()
+
+
+def test_a_channel_that_another_s_handler_has_unregistered_is_not_called_any_more(
+    two_ready: tuple[Reactor, list[socket.socket]],
+) -> None:
+    """Both were ready at the same look, so one handler still has the other before it."""
+    reactor, ends = two_ready
+    called: list[int] = []
+
+    def handler(i: int) -> Callable[[int], Any]:
+        return lambda _: (called.append(i), reactor.unregister(ends[1 - i]))
+
+    for i in (0, 1):
+        reactor.register(ends[i], selectors.EVENT_READ, handler(i))
+    assert reactor.poll() == 1
+    assert len(called) == 1
+    assert reactor.channels == 1
+
+
+def test_a_new_channel_with_the_number_of_one_that_was_closed_is_not_called_for_it(
+    two_ready: tuple[Reactor, list[socket.socket]],
+) -> None:
+    reactor, ends = two_ready
+    called: list[str] = []
+    reader, writer = os.pipe()  # with nothing to read
+
+    def handler(i: int) -> Callable[[int], Any]:
+        def replace(_: int) -> None:
+            called.append("old")
+            number = ends[1 - i].fileno()
+            reactor.unregister(ends[1 - i])
+            ends[1 - i].close()
+            os.dup2(reader, number)
+            numbers.append(number)
+            reactor.register(number, selectors.EVENT_READ, lambda _: called.append("new"))
+
+        return replace
+
+    numbers: list[int] = []
+    for i in (0, 1):
+        reactor.register(ends[i], selectors.EVENT_READ, handler(i))
+    assert reactor.poll() == 1
+    assert called == ["old"]
+    for number in (reader, writer, *numbers):
+        os.close(number)
+
+
 def test_a_bell_works_above_file_descriptor_1023(eventually: Callable[..., Any]) -> None:
     """A server has more files open than select() can name; its threads have to sleep too."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from stress.parallel.workloads import (
     asking,
     calls,
+    channels,
     flow,
     life,
     parts,
+    pressing,
     scheduling,
+    signals,
     stacks,
     stopping,
 )
@@ -33,6 +36,9 @@ _ALL: tuple[type[Workload], ...] = (
     parts.Timers,
     parts.Parts,
     stacks.Stacks,
+    pressing.Pressing,
+    channels.Channels,
+    signals.Signals,
 )
 
 WORKLOADS: dict[str, type[Workload]] = {kind.name: kind for kind in _ALL}

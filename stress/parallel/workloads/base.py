@@ -43,12 +43,19 @@ class Workload:
         """Changes to the settings that were drawn."""
         return {}
 
+    def arguments(self) -> dict[str, Any]:
+        """What the system is given besides its settings, and no report could show."""
+        return {}
+
     def build(self, system: Any) -> None:
         """Make the actors."""
 
     def bodies(self) -> Iterable[Callable[[], Any]]:
         """What the threads outside do, one function each."""
         return ()
+
+    def on_main(self) -> None:
+        """What the child's main thread does meanwhile: it alone hears of signals."""
 
     def finished(self) -> bool:
         """Whether all has happened that must happen. A cheap look, often taken."""
@@ -77,6 +84,19 @@ class Workload:
         if self.lab.case.scale > 1 and number % 64 == 0:
             while any(address.house.size(Mailbox.NOTICE) > BACKLOG for address in addresses):
                 time.sleep(0.0002)
+
+    def until(self, condition: Callable[[], Any], invariant: str, text: str) -> bool:
+        """Wait for what must come; if it does not come in time, that is a finding. After another
+        one nothing must come any more."""
+        deadline = time.monotonic() + self.lab.case.patience_s
+        while not condition():
+            if self.lab.findings:
+                return False
+            if time.monotonic() > deadline:
+                self.lab.report(invariant, text)
+                return False
+            time.sleep(0.0002)
+        return True
 
     def few(self, among: int, share: float, most: int) -> set[int]:
         """Which of so many messages are of a costly kind: a share of them, in a soak at most
