@@ -79,15 +79,15 @@ static bool transition(otv_cell *state, enum otv_state from, enum otv_state to)
 #endif
 }
 
-static void *pop(otv_mailbox *box)
+static void *pop(otv_mailbox box)
 {
 #ifdef PLANT_EARLY_FREE /* frees the node, then reads it */
-    otv_node *first = atomic_load(&box->out);
-    if (first == NULL && (first = otv_fetch(box)) == NULL)
+    otv_node *first = atomic_load(&box.out->out);
+    if (first == NULL && (first = otv_fetch(box.in)) == NULL)
         return NULL;
     OTV_FREE(first);
-    atomic_store(&box->out, first->next);
-    atomic_fetch_sub(&box->count, 1);
+    atomic_store(&box.out->out, first->next);
+    otv_popped(box.out, 1);
     return first->message;
 #else
     return otv_pop(box);
@@ -222,7 +222,9 @@ static void locking(int number)
 enum { BOXES = 2 };
 
 static otv_cell state;
-static otv_mailbox box[BOXES];
+static otv_inbox in[BOXES];
+static otv_outbox out[BOXES];
+static const otv_mailbox box[BOXES] = {{&in[0], &out[0]}, {&in[1], &out[1]}};
 static int64_t handled;                  /* plain, like all that belongs to the runner */
 static int64_t next_from[BOXES][THREADS];
 static otv_cell all_handled;
@@ -244,13 +246,13 @@ static void turn(void)
         fail("SCHEDULED house entered", 0, 1);
     for (int which = 0; which < BOXES; which++) {
         for (int budget = 8; budget > 0; budget--) {
-            void *message = pop(&box[which]);
+            void *message = pop(box[which]);
             if (message == NULL)
                 break;
             if (budget == 8 && handled % 7 == 0) { /* once more round, through the front door */
-                if (!otv_push_front(&box[which], message))
+                if (!otv_push_front(box[which], message))
                     fail("memory", 0, 1);
-                message = pop(&box[which]);
+                message = pop(box[which]);
             }
             handle(which, (int64_t)(intptr_t)message);
         }
@@ -263,7 +265,7 @@ static void turn(void)
     }
     expect("RUNNING house left", otv_transition(&state, OTV_RUNNING, OTV_WAITING), 1);
     for (int which = 0; which < BOXES; which++)
-        if (otv_has_mail(&box[which]))
+        if (otv_has_mail(box[which]))
             otv_transition(&state, OTV_WAITING, OTV_READY);
 }
 
@@ -271,7 +273,7 @@ static void living(int number)
 {
     for (int64_t i = 0; i < ROUNDS; i++) {
         int64_t message = 1 + number + THREADS * i;
-        if (!otv_push(&box[i % BOXES], (void *)(intptr_t)message))
+        if (!otv_push(&in[i % BOXES], (void *)(intptr_t)message))
             fail("memory", 0, 1);
         otv_transition(&state, OTV_WAITING, OTV_READY);
         if (i % 3 == 0)
@@ -297,8 +299,8 @@ static void check_house(void)
     together(living);
     expect("messages handled", handled, messages);
     for (int which = 0; which < BOXES; which++) {
-        expect("count of an empty mailbox", atomic_load(&box[which].count), 0);
-        expect("mail in an empty mailbox", otv_has_mail(&box[which]), false);
+        expect("size of an empty mailbox", otv_size(box[which]), 0);
+        expect("mail in an empty mailbox", otv_has_mail(box[which]), false);
     }
 }
 
@@ -464,7 +466,8 @@ static void check_reads_first(void)
 {
     struct {
         otv_cell state, lock;
-        otv_mailbox box;
+        otv_inbox in;
+        otv_outbox out;
         otv_ring empty, thief;
     } *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
@@ -476,7 +479,7 @@ static void check_reads_first(void)
     for (int from = OTV_CREATED; from < OTV_RUNNING; from++)
         expect("a busy house's transition", transition(&page->state, from, OTV_READY), false);
     expect("a held lock taken", otv_try_lock(&page->lock, 2), false);
-    expect("mail in an empty mailbox", otv_pop(&page->box) != NULL, false);
+    expect("mail in an empty mailbox", otv_pop((otv_mailbox){&page->in, &page->out}) != NULL, false);
     expect("an empty ring's item", otv_ring_pop(&page->empty, 2) != NULL, false);
     expect("a theft from it", otv_ring_steal_half(&page->empty, &page->thief, 2) != NULL, false);
     munmap(page, sizeof *page);

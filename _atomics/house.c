@@ -13,13 +13,40 @@ enum {
     BOXES
 };
 
+/* What stands beside what is a matter of cache lines, 64 bytes each, of which the first has 16 before
+ * the object. Senders write to the line that begins with `lively`, and find there all that they look at
+ * unless the house sleeps; the runner writes to the lines above and below, and comes to that one when
+ * it changes the state or has run out of messages. While it handles them it looks at the system
+ * mailbox before each: that one is in a line to which hardly anybody writes. */
 typedef struct {
     PyObject_HEAD
-    otv_cell state;
     otv_cell runner; /* thread id of the one runner, 0 when nobody runs: the owner mark */
     otv_cell taker;  /* thread id of who takes mail while nobody runs, for that one step; else 0 */
-    otv_mailbox box[BOXES];
+
+    otv_inbox calm[BOX_ask]; /* system, reply, exception */
+    otv_outbox out_system;
+
+    otv_inbox lively[BOXES - BOX_ask]; /* ask, notice, event */
+    otv_cell state;
+    /* Of the house that is made of this cell: see lane.h. */
+    _Atomic char high_priority; /* any thread that delivers may raise it */
+    _Atomic char queued; /* whether a HouseQueue holds it: a second one would tear the first apart */
+    char load_balanced;
+    char plain; /* its mail is in its own mailboxes, and goes the ordinary way */
+
+    otv_outbox out[BOXES - 1]; /* all but the system's */
 } HouseCell;
+
+static inline otv_inbox *inbox_of(HouseCell *self, int box)
+{
+    return box < BOX_ask ? &self->calm[box] : &self->lively[box - BOX_ask];
+}
+
+static inline otv_mailbox mailbox_of(HouseCell *self, int box)
+{
+    otv_outbox *out = box == BOX_system ? &self->out_system : &self->out[box - 1];
+    return (otv_mailbox){inbox_of(self, box), out};
+}
 
 static PyObject *InvariantError; /* our own bug, never the user's: asks for a report */
 static PyTypeObject *drain_type;
@@ -161,7 +188,7 @@ OTV_TRANSITIONS(X)
  * mailboxes again, so at least one of the two sees the other. */
 static inline int house_post(HouseCell *self, int box, PyObject *message)
 {
-    if (!otv_push(&self->box[box], Py_NewRef(message))) {
+    if (!otv_push(inbox_of(self, box), Py_NewRef(message))) {
         Py_DECREF(message);
         PyErr_NoMemory();
         return -1;
@@ -203,7 +230,7 @@ static PyObject *HouseCell_put(HouseCell *self, PyObject *const *args, Py_ssize_
     int box = box_and_object(args, n, "put takes (mailbox, message)");
     if (box < 0)
         return NULL;
-    if (!otv_push(&self->box[box], Py_NewRef(args[1]))) {
+    if (!otv_push(inbox_of(self, box), Py_NewRef(args[1]))) {
         Py_DECREF(args[1]);
         return PyErr_NoMemory();
     }
@@ -216,7 +243,7 @@ static PyObject *HouseCell_put_front(HouseCell *self, PyObject *const *args, Py_
     int taking = box < 0 ? -1 : may_take(self);
     if (taking < 0)
         return NULL;
-    bool pushed = otv_push_front(&self->box[box], Py_NewRef(args[1]));
+    bool pushed = otv_push_front(mailbox_of(self, box), Py_NewRef(args[1]));
     done_taking(self, taking);
     if (!pushed) {
         Py_DECREF(args[1]);
@@ -231,7 +258,7 @@ static PyObject *HouseCell_take(HouseCell *self, PyObject *const *args, Py_ssize
     int taking = box < 0 ? -1 : may_take(self);
     if (taking < 0)
         return NULL;
-    PyObject *message = (PyObject *)otv_pop(&self->box[box]);
+    PyObject *message = (PyObject *)otv_pop(mailbox_of(self, box));
     done_taking(self, taking);
     return message != NULL ? message : Py_NewRef(args[1]);
 }
@@ -241,8 +268,7 @@ static PyObject *HouseCell_size(HouseCell *self, PyObject *value)
     int box = box_number(value);
     if (box < 0)
         return NULL;
-    return PyLong_FromLongLong(
-        atomic_load_explicit(&self->box[box].count, memory_order_relaxed));
+    return PyLong_FromLongLong(otv_size(mailbox_of(self, box)));
 }
 
 static PyObject *HouseCell_has_mail(HouseCell *self, PyObject *value)
@@ -251,7 +277,7 @@ static PyObject *HouseCell_has_mail(HouseCell *self, PyObject *value)
     if (mask == -1 && PyErr_Occurred())
         return NULL;
     for (int box = 0; box < BOXES; box++)
-        if ((mask & (1L << box)) && otv_has_mail(&self->box[box]))
+        if ((mask & (1L << box)) && otv_has_mail(mailbox_of(self, box)))
             Py_RETURN_TRUE;
     Py_RETURN_FALSE;
 }
@@ -262,7 +288,7 @@ static inline long house_mail(HouseCell *self)
 {
     long mask = 0;
     for (int box = 0; box < BOXES; box++)
-        if (otv_has_mail(&self->box[box]))
+        if (otv_has_mail(mailbox_of(self, box)))
             mask |= 1L << box;
     return mask;
 }
@@ -295,9 +321,10 @@ static int HouseCell_traverse(HouseCell *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
     for (int box = 0; box < BOXES; box++) {
-        int stop = visit_chain(atomic_load(&self->box[box].in), visit, arg);
+        otv_mailbox mailbox = mailbox_of(self, box);
+        int stop = visit_chain(atomic_load(&mailbox.in->in), visit, arg);
         if (stop == 0)
-            stop = visit_chain(atomic_load(&self->box[box].out), visit, arg);
+            stop = visit_chain(atomic_load(&mailbox.out->out), visit, arg);
         if (stop != 0)
             return stop;
     }
@@ -308,7 +335,7 @@ static int HouseCell_clear(HouseCell *self)
 {
     for (int box = 0; box < BOXES; box++) {
         PyObject *message;
-        while ((message = (PyObject *)otv_pop(&self->box[box])) != NULL)
+        while ((message = (PyObject *)otv_pop(mailbox_of(self, box))) != NULL)
             Py_DECREF(message);
     }
     return 0;
@@ -365,8 +392,8 @@ static PyObject *Drain_next(Drain *self)
     if (taking < 0)
         return NULL;
     PyObject *message = NULL;
-    if (self->box == BOX_system || !otv_has_mail(&cell->box[BOX_system]))
-        message = (PyObject *)otv_pop(&cell->box[self->box]);
+    if (self->box == BOX_system || !otv_has_mail(mailbox_of(cell, BOX_system)))
+        message = (PyObject *)otv_pop(mailbox_of(cell, self->box));
     if (message != NULL)
         self->left--;
     done_taking(cell, taking);

@@ -185,7 +185,7 @@ static PyObject *HouseBase_settle(HouseBase *self, PyObject *const *args, Py_ssi
     put_field(&self->plan, Py_NewRef(args[1]));
     put_field(&self->scheduler, Py_NewRef(args[2]));
     put_field(&self->promises, Py_NewRef(args[3]));
-    self->plain = 1;
+    self->cell.plain = 1;
     Py_RETURN_NONE;
 }
 
@@ -219,14 +219,14 @@ static int settled(HouseBase *house)
 
 static int HouseBase_traverse(HouseBase *self, visitproc visit, void *arg)
 {
-    for (PyObject **field = &self->actor; field <= &self->next_house; field++)
+    for (PyObject **field = &self->actor; field <= &self->promises; field++)
         Py_VISIT(*field);
     return HouseCell_traverse(&self->cell, visit, arg);
 }
 
 static int HouseBase_clear(HouseBase *self)
 {
-    for (PyObject **field = &self->actor; field <= &self->next_house; field++)
+    for (PyObject **field = &self->actor; field <= &self->promises; field++)
         if (field != &self->plan && field != &self->scheduler) /* for life: see settle */
             Py_CLEAR(*field);
     return HouseCell_clear(&self->cell);
@@ -295,7 +295,7 @@ static PyObject *HouseBase_run_turn(HouseBase *self, PyObject *context)
 
 static PyObject *HouseBase_get_high_priority(HouseBase *self, void *Py_UNUSED(closure))
 {
-    return PyBool_FromLong(atomic_load_explicit(&self->high_priority, memory_order_relaxed));
+    return PyBool_FromLong(atomic_load_explicit(&self->cell.high_priority, memory_order_relaxed));
 }
 
 static int HouseBase_set_high_priority(HouseBase *self, PyObject *value, void *Py_UNUSED(closure))
@@ -303,7 +303,7 @@ static int HouseBase_set_high_priority(HouseBase *self, PyObject *value, void *P
     int high = value == NULL ? -1 : PyObject_IsTrue(value);
     if (high < 0)
         return -1;
-    atomic_store_explicit(&self->high_priority, (char)high, memory_order_relaxed);
+    atomic_store_explicit(&self->cell.high_priority, (char)high, memory_order_relaxed);
     return 0;
 }
 
@@ -329,8 +329,9 @@ static PyMemberDef HouseBase_members[] = {
     {"plan", T_OBJECT, offsetof(HouseBase, plan), READONLY, NULL},
     {"scheduler", T_OBJECT, offsetof(HouseBase, scheduler), READONLY, NULL},
     OBJECT(HouseBase, channel_promises), OBJECT(HouseBase, timers), OBJECT(HouseBase, family),
-    NUMBER(HouseBase, id), NUMBER(HouseBase, next_id), TRUTH(HouseBase, load_balanced),
-    TRUTH(HouseBase, plain),
+    NUMBER(HouseBase, id), NUMBER(HouseBase, next_id),
+    {"load_balanced", T_BOOL, offsetof(HouseBase, cell.load_balanced), 0, NULL},
+    {"plain", T_BOOL, offsetof(HouseBase, cell.plain), 0, NULL},
     {NULL},
 };
 

@@ -12,22 +12,18 @@
 typedef struct { /* house/house.py */
     HouseCell cell; /* first: a HouseBase is a HouseCell */
     PyObject *actor;
-    PyObject *plan;      /* PlanBase */
-    PyObject *scheduler; /* SeatBase */
+    PyObject *plan;       /* PlanBase */
+    PyObject *scheduler;  /* SeatBase */
+    PyObject *next_house; /* owned by whoever owns this house's place in a queue */
     PyObject *barrier;
     PyObject *stop_reason;
     PyObject *channel_futures;
     PyObject *channel_promises;
     PyObject *timers;
     PyObject *family;
-    PyObject *promises;   /* FutureDispatcher */
-    PyObject *next_house; /* owned by whoever owns this house's place in a queue */
+    PyObject *promises; /* FutureDispatcher */
     long long id;
     long long next_id;
-    _Atomic char high_priority; /* any thread that delivers may raise it */
-    _Atomic char queued; /* whether a HouseQueue holds it: a second one would tear the first apart */
-    char load_balanced;
-    char plain; /* its mail is in its own mailboxes, and goes the ordinary way */
 } HouseBase;
 
 typedef struct { /* actor/plan.py */
@@ -142,7 +138,7 @@ static inline void put_field(PyObject **field, PyObject *value)
 
 static inline int64_t box_size(HouseBase *house, int box)
 {
-    return atomic_load_explicit(&house->cell.box[box].count, memory_order_relaxed);
+    return otv_size(mailbox_of(&house->cell, box));
 }
 
 /* The collector's three functions for a type whose object fields stand side by side. The trashcan

@@ -15,7 +15,7 @@
  * Assumptions: one consumer at a time (the house's RUNNING state sees to it). Two consumers would
  * corrupt `out`.
  *
- * Why not collections.deque: 760 bytes when empty, and an actor has six mailboxes. This is 24.
+ * Why not collections.deque: 760 bytes when empty, and an actor has six mailboxes. This is 32.
  */
 #ifndef OTV_MAILBOX_H
 #define OTV_MAILBOX_H
@@ -37,23 +37,35 @@ typedef struct otv_node {
     struct otv_node *next;
 } otv_node;
 
-typedef struct {
+/* The two ends, apart: where both are in one cache line, every message is fetched from one core to the
+ * other and back, for the sender to add the next and for the consumer to take the last. This way a
+ * consumer touches the senders' line when it takes all that has come in, and no more. */
+typedef struct { /* the senders' end */
     _Atomic(otv_node *) in;
+    _Atomic int64_t pushed; /* how many ever */
+} otv_inbox;
+
+typedef struct { /* the consumer's end */
     /* Only the consumer writes `out`. It is atomic all the same, because a consumer that has just
      * given the house up looks whether mail is left while its successor may already be popping. */
     _Atomic(otv_node *) out;
-    _Atomic int64_t count;
+    _Atomic int64_t popped; /* how many ever, less those that were put in front */
+} otv_outbox;
+
+typedef struct { /* both, wherever they are */
+    otv_inbox *in;
+    otv_outbox *out;
 } otv_mailbox;
 
 /* The sender's half of the wake-up handshake: seq-cst, so that the look at the state that follows
- * cannot overtake it. Counting before linking keeps the count from ever going below zero. */
-static inline bool otv_push(otv_mailbox *box, void *message)
+ * cannot overtake it. Counting before linking keeps the size from ever going below zero. */
+static inline bool otv_push(otv_inbox *box, void *message)
 {
     otv_node *node = (otv_node *)OTV_ALLOC(sizeof(otv_node));
     if (node == NULL)
         return false;
     node->message = message;
-    atomic_fetch_add_explicit(&box->count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&box->pushed, 1, memory_order_relaxed);
     OTV_STEP(); /* counted, but not to be found */
     node->next = atomic_load_explicit(&box->in, memory_order_relaxed);
     OTV_STEP(); /* another producer may link its own in front of that, or the consumer take it */
@@ -64,8 +76,23 @@ static inline bool otv_push(otv_mailbox *box, void *message)
     return true;
 }
 
+/* How many wait, about now; any thread. First what was popped, with an acquire that pairs with the
+ * pop's release: what has been popped has been pushed before, so it is never below zero. */
+static inline int64_t otv_size(otv_mailbox box)
+{
+    int64_t popped = atomic_load_explicit(&box.out->popped, memory_order_acquire);
+    return atomic_load_explicit(&box.in->pushed, memory_order_relaxed) - popped;
+}
+
+/* Only the consumer writes it, so a load and a store do. */
+static inline void otv_popped(otv_outbox *box, int64_t n)
+{
+    int64_t popped = atomic_load_explicit(&box->popped, memory_order_relaxed);
+    atomic_store_explicit(&box->popped, popped + n, memory_order_release);
+}
+
 /* Consumer only, with `out` empty: takes all that has come in and returns it oldest first. */
-static inline otv_node *otv_fetch(otv_mailbox *box)
+static inline otv_node *otv_fetch(otv_inbox *box)
 {
     /* Read before the exchange: an empty mailbox costs no write to a shared line. The acquire of
      * the exchange pairs with the push's compare-and-set. */
@@ -84,43 +111,43 @@ static inline otv_node *otv_fetch(otv_mailbox *box)
 }
 
 /* Consumer only: in front of everything that waits. */
-static inline bool otv_push_front(otv_mailbox *box, void *message)
+static inline bool otv_push_front(otv_mailbox box, void *message)
 {
     otv_node *node = (otv_node *)OTV_ALLOC(sizeof(otv_node));
     if (node == NULL)
         return false;
     node->message = message;
-    atomic_fetch_add_explicit(&box->count, 1, memory_order_relaxed);
-    otv_node *first = atomic_load_explicit(&box->out, memory_order_relaxed);
+    otv_popped(box.out, -1);
+    otv_node *first = atomic_load_explicit(&box.out->out, memory_order_relaxed);
     /* `out` being empty does not mean that the mailbox is: fetch what has come in, so that
      * "front" is the front of everything. */
     if (first == NULL)
-        first = otv_fetch(box);
+        first = otv_fetch(box.in);
     node->next = first;
-    atomic_store_explicit(&box->out, node, memory_order_release);
+    atomic_store_explicit(&box.out->out, node, memory_order_release);
     return true;
 }
 
 /* Consumer only. NULL when empty. */
-static inline void *otv_pop(otv_mailbox *box)
+static inline void *otv_pop(otv_mailbox box)
 {
-    otv_node *first = atomic_load_explicit(&box->out, memory_order_relaxed);
-    if (first == NULL && (first = otv_fetch(box)) == NULL)
+    otv_node *first = atomic_load_explicit(&box.out->out, memory_order_relaxed);
+    if (first == NULL && (first = otv_fetch(box.in)) == NULL)
         return NULL;
     void *message = first->message;
     OTV_STEP(); /* a second consumer would take the same one here */
-    atomic_store_explicit(&box->out, first->next, memory_order_release);
-    atomic_fetch_sub_explicit(&box->count, 1, memory_order_relaxed);
+    atomic_store_explicit(&box.out->out, first->next, memory_order_release);
+    otv_popped(box.out, 1);
     OTV_FREE(first);
     return message;
 }
 
 /* Any thread. Seq-cst on `in`: the consumer's half of the handshake, after run_to_waiting. */
-static inline bool otv_has_mail(otv_mailbox *box)
+static inline bool otv_has_mail(otv_mailbox box)
 {
-    return atomic_load_explicit(&box->in, memory_order_seq_cst) != NULL
+    return atomic_load_explicit(&box.in->in, memory_order_seq_cst) != NULL
         || (OTV_STEP(), /* mail may come in now, and a successor carry it from `in` to `out` */
-            atomic_load_explicit(&box->out, memory_order_acquire) != NULL);
+            atomic_load_explicit(&box.out->out, memory_order_acquire) != NULL);
 }
 
 #endif

@@ -41,7 +41,7 @@ static int64_t list_append(house_list *list, HouseBase *house)
 {
     Py_INCREF(house);
     put_field(&house->next_house, NULL); /* Python's queues leave a None there */
-    atomic_store_explicit(&house->queued, 1, memory_order_relaxed);
+    atomic_store_explicit(&house->cell.queued, 1, memory_order_relaxed);
     list_lock(list);
     OTV_SEE(queued, house);
     if (list->tail == NULL)
@@ -71,7 +71,7 @@ static HouseBase *list_unlink(house_list *list)
         OTV_SEE(unqueued, head);
         list->head = (HouseBase *)head->next_house;
         head->next_house = NULL;
-        atomic_store_explicit(&head->queued, 0, memory_order_relaxed);
+        atomic_store_explicit(&head->cell.queued, 0, memory_order_relaxed);
         if (list->head == NULL)
             list->tail = NULL;
         else
@@ -110,7 +110,7 @@ static int64_t queue_size(HouseQueue *queue)
 
 static int64_t queue_enqueue(HouseQueue *queue, HouseBase *house)
 {
-    if (atomic_load_explicit(&house->high_priority, memory_order_relaxed))
+    if (atomic_load_explicit(&house->cell.high_priority, memory_order_relaxed))
         return list_append(&queue->high, house) + list_size(&queue->normal);
     return list_append(&queue->normal, house) + list_size(&queue->high);
 }
@@ -150,7 +150,7 @@ static PyObject *HouseQueue_enqueue(HouseQueue *self, PyObject *house)
 {
     if (checked_house(house) < 0)
         return NULL;
-    if (atomic_load_explicit(&((HouseBase *)house)->queued, memory_order_relaxed))
+    if (atomic_load_explicit(&((HouseBase *)house)->cell.queued, memory_order_relaxed))
         return PyErr_Format(PyExc_RuntimeError, "%.80R is in a queue already", house);
     return PyLong_FromLongLong(queue_enqueue(self, (HouseBase *)house));
 }

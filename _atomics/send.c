@@ -114,7 +114,7 @@ static int house_answer(HouseBase *house, PyObject *ids, PyObject *reply)
     int won = house_post(&house->cell, BOX_reply, item);
     Py_DECREF(item);
     if (box_size(house, BOX_reply) > ((SeatBase *)house->scheduler)->high_replies)
-        atomic_store_explicit(&house->high_priority, 1, memory_order_relaxed);
+        atomic_store_explicit(&house->cell.high_priority, 1, memory_order_relaxed);
     return ready_if(won, house);
 }
 
@@ -193,7 +193,7 @@ static PyObject *AddressBase_ask(AddressBase *self, PyObject *const *args, Py_ss
     StackBase *stack = NULL;
     PyObject *future = NULL;
     bool usual = n == 1 || (n == 2 && Py_TYPE(args[1]) == (PyTypeObject *)known.message_promise);
-    if (names == NULL && usual && house->plain && (stack = running_stack()) != NULL
+    if (names == NULL && usual && house->cell.plain && (stack = running_stack()) != NULL
         && stack->house != NULL
         && PyObject_TypeCheck(stack->house, house_base_type) && stack->house != self->house) {
         HouseBase *asker = (HouseBase *)stack->house;
@@ -239,7 +239,7 @@ static PyObject *AddressBase_notice(AddressBase *self, PyObject *message)
         return NULL;
     if (PyObject_TypeCheck(message, (PyTypeObject *)known.system_message))
         return call_method(house, "control", message);
-    if (!house->plain)
+    if (!house->cell.plain)
         return call_method(house, "notice", message);
     if (house_notice(house, message) < 0)
         return NULL;

@@ -160,10 +160,10 @@ static StackBase *new_stack(PyObject *type, HouseBase *house, PyObject *content)
  * waits, so that a pill overtakes a backlog after the message in hand. */
 static inline PyObject *next_message(HouseBase *house, int box, int64_t *left)
 {
-    if (*left <= 0 || otv_has_mail(&house->cell.box[BOX_system]))
+    if (*left <= 0 || otv_has_mail(mailbox_of(&house->cell, BOX_system)))
         return NULL;
     OTV_SEE(mailbox, box);
-    PyObject *message = (PyObject *)otv_pop(&house->cell.box[box]);
+    PyObject *message = (PyObject *)otv_pop(mailbox_of(&house->cell, box));
     if (message != NULL)
         --*left;
     return message;
@@ -350,7 +350,7 @@ static inline bool has_items(PyObject *list)
 static bool common(ContextBase *context, HouseBase *house, long mail)
 {
     PlanBase *plan = (PlanBase *)house->plan;
-    return house->plain && house->actor != NULL && !(mail & (SYSTEM_BIT | EXCEPTION_BIT | EVENT_BIT))
+    return house->cell.plain && house->actor != NULL && !(mail & (SYSTEM_BIT | EXCEPTION_BIT | EVENT_BIT))
         && !is_some(house->stop_reason) && !is_some(house->channel_futures)
         && !plan->special && !is_some(context->recycle);
 }
@@ -413,10 +413,10 @@ static int complete(HouseBase *house)
     if (has_items(house->channel_futures) || has_mail(house, mask)) {
         high = high || box_size(house, BOX_reply) > seat->high_replies
             || box_size(house, BOX_event) > seat->high_events;
-        atomic_store_explicit(&house->high_priority, high, memory_order_relaxed);
+        atomic_store_explicit(&house->cell.high_priority, high, memory_order_relaxed);
         return house_run_to_ready(&house->cell) < 0 ? -1 : seat_ready(seat, house);
     }
-    atomic_store_explicit(&house->high_priority, high, memory_order_relaxed);
+    atomic_store_explicit(&house->cell.high_priority, high, memory_order_relaxed);
     OTV_LINGER(); /* mail that comes now is for the second look */
     if (house_run_to_waiting(&house->cell) < 0)
         return -1;
