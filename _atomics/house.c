@@ -185,10 +185,10 @@ OTV_TRANSITIONS(X)
 
 /* put, then try_ready: the order of the dispatcher's enqueue path. The message is visible before
  * the state is read, and the runner that goes to sleep stores WAITING before it looks at the
- * mailboxes again, so at least one of the two sees the other. */
+ * mailboxes again, so at least one of the two sees the other. The reference is taken over. */
 static inline int house_post(HouseCell *self, int box, PyObject *message)
 {
-    if (!otv_push(inbox_of(self, box), Py_NewRef(message))) {
+    if (!otv_push(inbox_of(self, box), message)) {
         Py_DECREF(message);
         PyErr_NoMemory();
         return -1;
@@ -199,7 +199,7 @@ static inline int house_post(HouseCell *self, int box, PyObject *message)
 #define X(name, number)                                                                          \
     static PyObject *HouseCell_post_##name(HouseCell *self, PyObject *message)                   \
     {                                                                                            \
-        return as_bool(house_post(self, number, message));                                       \
+        return as_bool(house_post(self, number, Py_NewRef(message)));                                       \
     }
 OTV_MAILBOXES(X)
 #undef X

@@ -101,7 +101,7 @@ static PyMethodDef SeatBase_methods[] = {
      "furnish(business, mounting, channels, events, bell, flag, asleep, closed, stopping, "
      "wakeups, steal_floor, stride, high_replies, high_events): what the native lane needs."},
     {"give_rings", (PyCFunction)SeatBase_give_rings, METH_VARARGS,
-     "give_rings(queue, closed, high_replies, high_events): what the lane needs of a pool."},
+     "give_rings(queue, closed, high_replies, high_events, workers): what the lane needs of a pool."},
     {"give_desk", FASTCALL(SeatBase_give_desk), METH_FASTCALL,
      "give_desk(desk, failed): where this seat's thread takes its work, and whom to tell of a "
      "turn that failed."},
@@ -257,7 +257,7 @@ static PyObject *HouseBase_ask(HouseBase *self, PyObject *envelope)
     if (!PyObject_TypeCheck(envelope, (PyTypeObject *)known.envelope)
         || ((EnvelopeBase *)envelope)->asker == NULL || ((EnvelopeBase *)envelope)->message == NULL)
         return PyErr_Format(PyExc_TypeError, "ask takes an Envelope, not %.80R", envelope);
-    if (settled(self) < 0 || house_ask(self, envelope) < 0)
+    if (settled(self) < 0 || house_ask(self, ref_for(self, envelope)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

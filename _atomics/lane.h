@@ -70,6 +70,7 @@ typedef struct { /* schedule/manager.py, schedule/pool.py */
     long long stride;
     long long high_replies;
     long long high_events;
+    long long workers; /* of the pool, if this is the seat of its houses */
     struct otv_plot *plot; /* plots.c; nothing: what is made for this seat lies anywhere */
 } SeatBase;
 

@@ -180,12 +180,12 @@ static PyObject *SeatBase_submit(SeatBase *self, PyObject *item)
     Py_RETURN_NONE;
 }
 
-/* give_rings(queue, closed, high_replies, high_events): the seat of all pooled houses. */
+/* give_rings(queue, closed, high_replies, high_events, workers): the seat of all pooled houses. */
 static PyObject *SeatBase_give_rings(SeatBase *self, PyObject *args)
 {
     PyObject *queue, *closed;
-    if (!PyArg_ParseTuple(args, "O!O!LL:give_rings", ready_queue_type, &queue, atomic_int_type,
-                          &closed, &self->high_replies, &self->high_events))
+    if (!PyArg_ParseTuple(args, "O!O!LLL:give_rings", ready_queue_type, &queue, atomic_int_type,
+                          &closed, &self->high_replies, &self->high_events, &self->workers))
         return NULL;
     if (self->rings != NULL || self->closed != NULL)
         return PyErr_Format(PyExc_RuntimeError, "this seat is furnished already");

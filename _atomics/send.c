@@ -95,11 +95,25 @@ static inline int ready_if(int won, HouseBase *house)
     return won > 0 ? seat_ready((SeatBase *)house->scheduler, house) : won;
 }
 
-static inline int house_notice(HouseBase *house, PyObject *message)
+/* Whether what is sent there is handled on another thread; in a pool, whether it may be. A matter of
+ * speed only. */
+static inline bool crosses(HouseBase *house)
 {
-    return ready_if(house_post(&house->cell, BOX_notice, message), house);
+    SeatBase *seat = (SeatBase *)house->scheduler;
+    return this_seat != (PyObject *)seat && (this_seat == NULL || seat->workers != 1);
 }
 
+static inline PyObject *ref_for(HouseBase *house, PyObject *message)
+{
+    return crosses(house) ? otv_shared_ref(message) : Py_NewRef(message);
+}
+
+static inline int house_notice(HouseBase *house, PyObject *message)
+{
+    return ready_if(house_post(&house->cell, BOX_notice, ref_for(house, message)), house);
+}
+
+/* Takes the reference to the envelope over. */
 static inline int house_ask(HouseBase *house, PyObject *envelope)
 {
     return ready_if(house_post(&house->cell, BOX_ask, envelope), house);
@@ -108,11 +122,12 @@ static inline int house_ask(HouseBase *house, PyObject *envelope)
 /* The eager priority is set before the house is queued. */
 static int house_answer(HouseBase *house, PyObject *ids, PyObject *reply)
 {
-    PyObject *item = PyTuple_Pack(2, ids, reply);
+    PyObject *item = PyTuple_New(2);
     if (item == NULL)
         return -1;
-    int won = house_post(&house->cell, BOX_reply, item);
-    Py_DECREF(item);
+    PyTuple_SET_ITEM(item, 0, ref_for(house, ids));
+    PyTuple_SET_ITEM(item, 1, ref_for(house, reply));
+    int won = house_post(&house->cell, BOX_reply, crosses(house) ? otv_handed_over(item) : item);
     if (box_size(house, BOX_reply) > ((SeatBase *)house->scheduler)->high_replies)
         atomic_store_explicit(&house->cell.high_priority, 1, memory_order_relaxed);
     return ready_if(won, house);
@@ -206,12 +221,11 @@ static PyObject *AddressBase_ask(AddressBase *self, PyObject *const *args, Py_ss
             EnvelopeBase *envelope = new_object(known.envelope);
             if (envelope == NULL)
                 goto failed;
-            envelope->asker = Py_NewRef((PyObject *)asker);
-            envelope->message = Py_NewRef(args[0]);
+            envelope->asker = ref_for(house, (PyObject *)asker);
+            envelope->message = ref_for(house, args[0]);
             envelope->message_id = number;
-            int sent = house_ask(house, (PyObject *)envelope);
-            Py_DECREF(envelope);
-            if (sent < 0)
+            if (house_ask(house, crosses(house) ? otv_handed_over((PyObject *)envelope)
+                                                : (PyObject *)envelope) < 0)
                 goto failed;
             return future;
         }

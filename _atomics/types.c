@@ -62,6 +62,39 @@ static int immortalize_type(PyTypeObject *type)
     return 0;
 }
 
+/* ---- references that cross threads ---------------------------------------------------------- */
+
+/* A reference that one thread takes and another gives back, as a mailbox has it. The thread that made
+ * an object counts its own references apart from all others'. Were this one of its own, then at the
+ * end the other thread would find one reference too few among those of all threads, and would have to
+ * queue the object for its maker to sort that out: a lock, a wake-up of the evaluation loop, and an
+ * object that lives until its maker comes round. So it is counted with all threads' from the start. */
+static inline PyObject *otv_shared_ref(PyObject *object)
+{
+#ifdef Py_GIL_DISABLED
+    if (__atomic_load_n(&object->ob_ref_local, __ATOMIC_RELAXED) != _Py_IMMORTAL_REFCNT_LOCAL)
+        __atomic_fetch_add(&object->ob_ref_shared, 1 << _Py_REF_SHARED_SHIFT, __ATOMIC_RELAXED);
+    return object;
+#else
+    return Py_NewRef(object);
+#endif
+}
+
+/* The only reference to an object that this thread has just made, on its way to another thread: the
+ * object has no maker any more, as if that one had given back all of its own. */
+static inline PyObject *otv_handed_over(PyObject *object)
+{
+#ifdef Py_GIL_DISABLED
+    if (object->ob_ref_local == 1
+        && __atomic_load_n(&object->ob_ref_shared, __ATOMIC_RELAXED) == 0) {
+        object->ob_ref_local = 0;
+        object->ob_ref_shared = _Py_REF_SHARED(1, _Py_REF_MERGED);
+        object->ob_tid = 0;
+    }
+#endif
+    return object;
+}
+
 /* What threading.get_ident() returns, without the detour through CPython: it is asked for on every
  * turn of a house, and on every lock and unlock. */
 static inline int64_t current_thread_id(void)

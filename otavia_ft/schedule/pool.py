@@ -138,7 +138,11 @@ class PoolScheduler(PinnedScheduler, SeatBase):
             self.crew.asleep, tuple(thread.manager for thread in self.threads), PoolHouse
         )
         self.give_rings(
-            self.queue, self._closed, config.high_priority_replies, config.high_priority_events
+            self.queue,
+            self._closed,
+            config.high_priority_replies,
+            config.high_priority_events,
+            self.workers,
         )
 
     def _hire(self, system: ActorSystem) -> tuple[PoolCrew, tuple[PoolWorker, ...]]:

@@ -27,7 +27,7 @@ _RECLAIM = """\
 """
 
 _POST = """\
-    if (!otv_push(inbox_of(self, box), Py_NewRef(message))) {
+    if (!otv_push(inbox_of(self, box), message)) {
         Py_DECREF(message);
         PyErr_NoMemory();
         return -1;
@@ -37,7 +37,7 @@ _POST = """\
 
 _LOOK_FIRST = """\
     int won = otv_transition(&self->state, OTV_WAITING, OTV_READY);
-    return otv_push(inbox_of(self, box), Py_NewRef(message)) ? won : -1;
+    return otv_push(inbox_of(self, box), message) ? won : -1;
 """
 
 _LINK = """\

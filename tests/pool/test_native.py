@@ -51,7 +51,7 @@ def test_a_seat_takes_rings_and_a_desk_and_nothing_else():
     with pytest.raises(TypeError, match=r"give_desk takes \(desk, failed\)"):
         seat.give_desk(5, print)
     with pytest.raises(TypeError):
-        seat.give_rings("rings", AtomicInt(), 1, 1)
+        seat.give_rings("rings", AtomicInt(), 1, 1, 1)
     queue = ReadyQueue(1, 2, 2, 2, print)
     for arguments in [
         (0, (), PoolHouse),
