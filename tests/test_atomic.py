@@ -641,7 +641,7 @@ print("whole")
         header = object.__basicsize__
         assert AtomicInt.__basicsize__ == header + 8
         assert SpinLock.__basicsize__ == header + 16
-        assert HouseCell.__basicsize__ == header + 24 + 6 * 24
+        assert HouseCell.__basicsize__ == header + 32 + 6 * 32
 
 
 class TestPlainCells:

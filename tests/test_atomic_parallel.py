@@ -17,6 +17,9 @@ from otavia_ft.atomic import AtomicInt, HouseCell, HouseState, InvariantError, M
 
 THREADS = 4
 FREE_THREADED = sysconfig.get_config_var("Py_GIL_DISABLED") == 1
+# Where two words of a HouseCell lie: `HouseCell` in _atomics/house.c.
+TAKER = object.__basicsize__ + 8  # after the runner
+STATE = object.__basicsize__ + 16 + 7 * 16  # after the marks, and seven ends of mailboxes
 LIMIT = 60.0  # seconds; a thread that is not done by then waits for something that never comes
 
 
@@ -408,7 +411,7 @@ class TestRunnerMark:
     def test_a_second_runner_is_caught_on_entry(self):
         cell, me = self.running_cell(), threading.get_ident()
         # No method can do this, so the state word is overwritten where it lies.
-        state = ctypes.c_int64.from_address(id(cell) + object.__basicsize__)
+        state = ctypes.c_int64.from_address(id(cell) + STATE)
         assert state.value == HouseState.RUNNING
         state.value = HouseState.SCHEDULED
         answers = together(lambda _: self.outcome(cell.try_run))
@@ -460,8 +463,8 @@ class TestTakerMark:
 
     @staticmethod
     def mark_of(cell: HouseCell) -> ctypes.c_int64:
-        """The word that says who is taking right now: after the state and the runner."""
-        return ctypes.c_int64.from_address(id(cell) + object.__basicsize__ + 16)
+        """The word that says who is taking right now."""
+        return ctypes.c_int64.from_address(id(cell) + TAKER)
 
     def test_a_second_taker_is_caught_and_takes_nothing(self):
         cell = HouseCell()
