@@ -20,7 +20,11 @@ static void wait_for_lock(int round);
 #define OTV_WAIT_FOR_LOCK(round) wait_for_lock(round)
 #include "atomics.h"
 #include "bell.h"
+#ifdef PLANT_SHARED_SPARES /* one list of emptied nodes for all threads */
+#define _Thread_local
+#endif
 #include "mailbox.h"
+#undef _Thread_local
 #include "rings.h"
 
 #ifndef ROUNDS
@@ -271,6 +275,7 @@ static void turn(void)
 
 static void living(int number)
 {
+    otv_keep_spares(number % 2 ? 16 : 0); /* half of them use nodes again, half do not */
     for (int64_t i = 0; i < ROUNDS; i++) {
         int64_t message = 1 + number + THREADS * i;
         if (!otv_push(&in[i % BOXES], (void *)(intptr_t)message))
@@ -288,6 +293,7 @@ static void living(int number)
         if (idle % 100 == 99)
             sched_yield();
     }
+    otv_keep_spares(0);
 }
 
 static void check_house(void)

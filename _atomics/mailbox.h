@@ -37,6 +37,56 @@ typedef struct otv_node {
     struct otv_node *next;
 } otv_node;
 
+/* Nodes that this thread has emptied and may fill again. A node is emptied by another thread than the
+ * one that filled it, as often as not, and to give memory back across threads costs several times
+ * what it costs in one. This way a node stays where it was emptied, and goes out with the next message
+ * from there. Only for threads that both send and receive for long: others keep none. */
+typedef struct {
+    otv_node *first;
+    int room; /* how many more it keeps */
+} otv_spares;
+
+static _Thread_local otv_spares otv_my_spares;
+
+/* From now on this thread keeps so many at most; it begins with none. To be called with 0 before the
+ * thread ends: nobody else knows of them. */
+static inline void otv_keep_spares(int most)
+{
+    otv_node *node = otv_my_spares.first;
+    while (node != NULL) {
+        otv_node *next = node->next;
+        OTV_FREE(node);
+        node = next;
+    }
+    otv_my_spares = (otv_spares){NULL, most};
+}
+
+static inline otv_node *otv_new_node(void *message)
+{
+    otv_spares *spares = &otv_my_spares;
+    otv_node *node = spares->first;
+    if (node != NULL) {
+        spares->first = node->next;
+        spares->room++;
+    } else if ((node = (otv_node *)OTV_ALLOC(sizeof(otv_node))) == NULL) {
+        return NULL;
+    }
+    node->message = message;
+    return node;
+}
+
+static inline void otv_free_node(otv_node *node)
+{
+    otv_spares *spares = &otv_my_spares;
+    if (spares->room > 0) {
+        spares->room--;
+        node->next = spares->first;
+        spares->first = node;
+    } else {
+        OTV_FREE(node);
+    }
+}
+
 /* The two ends, apart: where both are in one cache line, every message is fetched from one core to the
  * other and back, for the sender to add the next and for the consumer to take the last. This way a
  * consumer touches the senders' line when it takes all that has come in, and no more. */
@@ -61,10 +111,9 @@ typedef struct { /* both, wherever they are */
  * cannot overtake it. Counting before linking keeps the size from ever going below zero. */
 static inline bool otv_push(otv_inbox *box, void *message)
 {
-    otv_node *node = (otv_node *)OTV_ALLOC(sizeof(otv_node));
+    otv_node *node = otv_new_node(message);
     if (node == NULL)
         return false;
-    node->message = message;
     atomic_fetch_add_explicit(&box->pushed, 1, memory_order_relaxed);
     OTV_STEP(); /* counted, but not to be found */
     node->next = atomic_load_explicit(&box->in, memory_order_relaxed);
@@ -113,10 +162,9 @@ static inline otv_node *otv_fetch(otv_inbox *box)
 /* Consumer only: in front of everything that waits. */
 static inline bool otv_push_front(otv_mailbox box, void *message)
 {
-    otv_node *node = (otv_node *)OTV_ALLOC(sizeof(otv_node));
+    otv_node *node = otv_new_node(message);
     if (node == NULL)
         return false;
-    node->message = message;
     otv_popped(box.out, -1);
     otv_node *first = atomic_load_explicit(&box.out->out, memory_order_relaxed);
     /* `out` being empty does not mean that the mailbox is: fetch what has come in, so that
@@ -138,7 +186,7 @@ static inline void *otv_pop(otv_mailbox box)
     OTV_STEP(); /* a second consumer would take the same one here */
     atomic_store_explicit(&box.out->out, first->next, memory_order_release);
     otv_popped(box.out, 1);
-    OTV_FREE(first);
+    otv_free_node(first);
     return message;
 }
 

@@ -141,6 +141,7 @@ static _Thread_local PyObject *this_thread;
 /* Whose thread this is, for the native lane: `seat` of that object. Borrowed from it. */
 static _Thread_local PyObject *this_seat;
 static PyObject *seat_of(PyObject *thread);
+enum { SPARE_NODES = 256 }; /* 4 KiB: more than most turns send, and it stays in the first cache */
 
 static PyObject *native_me(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
@@ -152,6 +153,7 @@ static PyObject *native_set_me(PyObject *Py_UNUSED(module), PyObject *me)
     PyObject *before = this_thread;
     this_thread = me == Py_None ? NULL : Py_NewRef(me);
     this_seat = seat_of(me);
+    otv_keep_spares(this_seat != NULL ? SPARE_NODES : 0);
     Py_XDECREF(before);
     Py_RETURN_NONE;
 }

@@ -197,7 +197,7 @@ def one_round(orders: list[str]) -> None:
 def main() -> None:
     options = arguments("Two workers against one.", rounds=5)
     part = 10 if options.quick else 1
-    sizes = {"computing": (32, 40 // part), "messages": (16, 10_000 // part)}
+    sizes = {"computing": (32, 40 // part), "messages": (16, 50_000 // part)}
     orders = {name: f"{name} {many} {each}" for name, (many, each) in sizes.items()}
     figures: dict[str, list[float]] = defaultdict(list)
     for _ in range(options.rounds):

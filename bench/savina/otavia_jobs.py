@@ -29,34 +29,21 @@ from savina.otavia import Box, Counter, Go, system, timed
 # ---- big, chameneos
 
 
-class Ping:
-    __slots__ = ("sender",)
-
-    def __init__(self, sender: int) -> None:
-        self.sender = sender
-
-
-class Pong:
-    __slots__ = ()
-
-
 class Neighbour(StateActor):
     def __init__(self, index: int, share: int, sink: Any) -> None:
         self.index, self.left, self.share, self.sink = index, share, share, sink
         self.peers: tuple[Any, ...] = ()
         self.dice = Dice(index + 1)
 
-    @on(Go, Pong)
-    def pong(self, message: Any) -> None:
-        if self.left:
+    @on(int)
+    def receive(self, sender: int) -> None:
+        if sender >= 0:  # a ping
+            self.peers[sender].notice(-1)
+        elif self.left:
             self.left -= 1
-            self.peers[self.dice.below(BIG)].notice(Ping(self.index))
+            self.peers[self.dice.below(BIG)].notice(self.index)
         else:
             self.sink.notice(self.share)
-
-    @on(Ping)
-    def ping(self, message: Ping) -> None:
-        self.peers[message.sender].notice(Pong())
 
 
 def big(n: int) -> dict[str, Any]:
@@ -71,7 +58,7 @@ def big(n: int) -> dict[str, Any]:
 
         def kick() -> None:
             for address in addresses:
-                address.notice(Go(0))
+                address.notice(-1)
 
         seconds, value = timed(kick, box)
         for one in neighbours:
