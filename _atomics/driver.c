@@ -1,5 +1,5 @@
-/* Hammers atomics.h, mailbox.h, rings.h and bell.h with threads, without Python: for ThreadSanitizer and
- * AddressSanitizer, from which the interpreter's own synchronisation would hide most races.
+/* Hammers atomics.h, mailbox.h, rings.h and bell.h with threads, without Python: for ThreadSanitizer
+ * and AddressSanitizer, from which the interpreter's own synchronisation would hide most races.
  *
  *     cc -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread driver.c -o driver && ./driver
  *

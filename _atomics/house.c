@@ -199,7 +199,7 @@ static inline int house_post(HouseCell *self, int box, PyObject *message)
 #define X(name, number)                                                                          \
     static PyObject *HouseCell_post_##name(HouseCell *self, PyObject *message)                   \
     {                                                                                            \
-        return as_bool(house_post(self, number, Py_NewRef(message)));                                       \
+        return as_bool(house_post(self, number, Py_NewRef(message)));                            \
     }
 OTV_MAILBOXES(X)
 #undef X

@@ -34,7 +34,11 @@ class Config:
     dispatcher: str = _choice("pinned", ("pinned", "pool"), "which scheduler runs the houses")
 
     # The three-phase loop
-    io_ratio: int = _setting(50, 1, 100, "share of the loop's time for IO, in percent")
+    io_ratio: int = _setting(
+        50, 1, 100,
+        "share of the loop's time for IO, in percent; at 100 business has no limit, "
+        "and IO waits while there is any",
+    )  # fmt: skip
     min_budget_us: int = _setting(500, 1, 10_000_000, "least time for business in one loop")
     deadline_stride: int = _setting(16, 1, 1_000_000, "houses run between two looks at the clock")
     selector_rebuild_threshold: int = _setting(

@@ -108,11 +108,11 @@ WORKLOADS = {
         "n is the largest candidate.",
     ),
     "cpu-map-one": Workload(
-        "CPU map, one worker", "chunk", 800, 8,
-        about="Chunks of pure Python arithmetic, a millisecond each, on one worker.",
+        "CPU map, one worker", "chunk", 2_400, 8,
+        about="Chunks of pure Python arithmetic, about half a millisecond each, on one worker.",
     ),
     "cpu-map": Workload(
-        "CPU map, all workers", "chunk", 800, 8,
+        "CPU map, all workers", "chunk", 2_400, 8,
         about="The same on all workers.",
     ),
     "many": Workload(

@@ -34,7 +34,7 @@ def cores() -> int:
 
 
 def crunch(seed: int) -> int:
-    """About a millisecond of pure Python on local integers, so that sending a chunk is nothing.
+    """Half a millisecond of pure Python on local integers, so that sending a chunk is nothing.
 
     The constants are below 257 on purpose. Larger ones are objects with a reference count, which
     all threads that run this code share: two threads then took up to 3.8 times as long each
