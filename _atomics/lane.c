@@ -9,8 +9,9 @@
  * common is left to the Python functions that lane_connect has been given: a bounded mailbox, a
  * barrier or batch, a stopped actor, system messages, events, errors, timeouts, pooled stacks.
  *
- * The walk is in send.c and turn.c, and in pool.c where the pool scheduler differs; this file makes
- * Python types of it. OTAVIA_FT_LANE=python switches all of it off; the tests run both ways.
+ * The walk is in send.c, turn.c and resume.c, and in pool.c where the pool scheduler differs; this
+ * file makes Python types of it. OTAVIA_FT_LANE=python switches all of it off; the tests run both
+ * ways.
  */
 
 /* ---- the types ----------------------------------------------------------------------------- */

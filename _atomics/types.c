@@ -106,6 +106,7 @@ static inline int64_t current_thread_id(void)
 
 #include "cells.c"
 #include "house.c"
+#include "drain.c"
 #include "bell.c"
 
 /* ---- the yardstick ------------------------------------------------------------------------- */
@@ -171,8 +172,11 @@ static PyTypeObject *atomic_int_type, *house_cell_type;
 #include "lane.h"
 #include "queue.c"
 #include "asks.c"
+#include "stacks.c"
 #include "send.c"
 #include "rings.c"
+#include "ready_queue.c"
+#include "resume.c"
 #include "turn.c"
 #include "pool.c"
 #include "plots.c"
