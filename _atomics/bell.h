@@ -4,7 +4,7 @@
  * A thread that has nothing to watch waits on a condition variable. One that watches channels waits
  * in a selector, so for that one the bell has a file descriptor too, made when it is first wanted.
  * The ring is sticky either way: `rung` is the truth, and what the descriptor says is a copy of it,
- * changed under the same mutex.
+ * changed under the same mutex. Before it lies down a thread watches another copy for a moment.
  *
  * Two orders could go wrong, and the mutex rules both out: a ring between the sleeper's look at
  * `rung` and its wait (the look and the wait are one step for whoever holds the mutex), and a ring
@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -32,14 +33,26 @@ typedef struct {
     pthread_mutex_t mutex;
     pthread_cond_t called;
     bool rung;
-    int reader, writer; /* -1: nobody has wanted a descriptor yet */
+    _Atomic bool in_sight; /* a copy of it, for whoever looks without the mutex: otv_bell_watch */
+    int reader, writer;    /* -1: nobody has wanted a descriptor yet */
+    int hope;              /* the owner's own: how often it may still watch in vain */
+    unsigned naps;         /* the owner's own: how often it has slept without watching */
 } otv_bell;
+
+enum {
+    OTV_WATCH_NS = 20000, /* about what a sleep costs: see otv_bell_watch */
+    OTV_HOPE = 8,
+    OTV_NAPS = 32,
+};
 
 static int otv_bell_init(otv_bell *bell)
 {
     pthread_condattr_t attributes;
     bell->rung = false;
+    atomic_init(&bell->in_sight, false);
     bell->reader = bell->writer = -1;
+    bell->hope = OTV_HOPE;
+    bell->naps = 0;
     pthread_condattr_init(&attributes);
 #ifndef __APPLE__ /* there the wait takes a duration instead */
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -68,6 +81,7 @@ static void otv_bell_ring(otv_bell *bell)
 {
     pthread_mutex_lock(&bell->mutex);
     bell->rung = true;
+    atomic_store_explicit(&bell->in_sight, true, memory_order_relaxed);
     if (bell->writer >= 0)
         otv_bell_tell_descriptor(bell);
     pthread_mutex_unlock(&bell->mutex);
@@ -79,6 +93,7 @@ static bool otv_bell_take(otv_bell *bell)
 {
     bool rung = bell->rung;
     bell->rung = false;
+    atomic_store_explicit(&bell->in_sight, false, memory_order_relaxed);
     if (bell->reader >= 0 && rung)
         otv_bell_clear_descriptor(bell);
     return rung;
@@ -93,10 +108,47 @@ static bool otv_bell_silence(otv_bell *bell)
     return rung;
 }
 
+static inline int64_t otv_monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Watch for a ring before lying down. Two threads that answer each other would otherwise sleep and be
+ * woken for each message, which costs both of them microseconds, and the answer is often there sooner.
+ * Who watches for about as long as a sleep costs has at worst spent twice what the better choice costs.
+ *
+ * It is given up where it does not pay, as when nobody is in a hurry, or when there is no core left for
+ * the one who would ring: each time in vain takes from `hope`, and without hope only every OTV_NAPS-th
+ * sleep begins with it. One ring that it sees brings all hope back.
+ *
+ * The look is relaxed, for nothing follows from it but that the wait will be short: what the ring stands
+ * for is seen by whoever takes it, under the mutex. */
+static void otv_bell_watch(otv_bell *bell)
+{
+    if (bell->hope == 0 && ++bell->naps % OTV_NAPS != 0)
+        return;
+    int64_t until = otv_monotonic_ns() + OTV_WATCH_NS;
+    do {
+        for (int i = 0; i < 16; i++) {
+            if (atomic_load_explicit(&bell->in_sight, memory_order_relaxed)) {
+                bell->hope = OTV_HOPE;
+                return;
+            }
+            otv_pause();
+        }
+    } while (otv_monotonic_ns() < until);
+    if (bell->hope > 0)
+        bell->hope--;
+}
+
 /* Block until it rings, or for so many nanoseconds (below zero: for ever), and forget the ring.
  * False: it has not rung. The owner only, detached from the interpreter. */
 static bool otv_bell_wait(otv_bell *bell, int64_t nanoseconds)
 {
+    if (nanoseconds < 0)
+        otv_bell_watch(bell);
     struct timespec until = {0, 0};
 #ifndef __APPLE__
     if (nanoseconds >= 0)

@@ -390,6 +390,17 @@ static void check_bell(void)
     ring();
     expect("a wait after two rings", otv_bell_wait(&bell, -1), true);
     expect("the wait after that", otv_bell_wait(&bell, 0), false);
+    for (int in_vain = 0; in_vain < OTV_HOPE; in_vain++)
+        otv_bell_watch(&bell);
+    expect("hope after watching in vain", bell.hope, 0);
+    ring();
+    for (int naps = 1; naps < OTV_NAPS; naps++) {
+        otv_bell_watch(&bell);
+        expect("hope of one who does not watch", bell.hope, 0);
+    }
+    otv_bell_watch(&bell);
+    expect("hope after a ring in sight", bell.hope, OTV_HOPE);
+    expect("the wait for that ring", otv_bell_wait(&bell, -1), true);
     together(resting);
     otv_bell_silence(&bell);
     ring();

@@ -29,8 +29,6 @@ typedef struct {
     /* Of the house that is made of this cell: see lane.h. */
     _Atomic char high_priority; /* any thread that delivers may raise it */
     _Atomic char queued; /* whether a HouseQueue holds it: a second one would tear the first apart */
-    char load_balanced;
-    char plain; /* its mail is in its own mailboxes, and goes the ordinary way */
 
     otv_outbox out[BOXES - 1]; /* all but the system's */
 } HouseCell;

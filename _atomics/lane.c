@@ -186,7 +186,7 @@ static PyObject *HouseBase_settle(HouseBase *self, PyObject *const *args, Py_ssi
     put_field(&self->plan, Py_NewRef(args[1]));
     put_field(&self->scheduler, Py_NewRef(args[2]));
     put_field(&self->promises, Py_NewRef(args[3]));
-    self->cell.plain = 1;
+    self->plain = 1;
     Py_RETURN_NONE;
 }
 
@@ -331,8 +331,8 @@ static PyMemberDef HouseBase_members[] = {
     {"scheduler", T_OBJECT, offsetof(HouseBase, scheduler), READONLY, NULL},
     OBJECT(HouseBase, channel_promises), OBJECT(HouseBase, timers), OBJECT(HouseBase, family),
     NUMBER(HouseBase, id), NUMBER(HouseBase, next_id),
-    {"load_balanced", T_BOOL, offsetof(HouseBase, cell.load_balanced), 0, NULL},
-    {"plain", T_BOOL, offsetof(HouseBase, cell.plain), 0, NULL},
+    {"load_balanced", T_BOOL, offsetof(HouseBase, load_balanced), 0, NULL},
+    {"plain", T_BOOL, offsetof(HouseBase, plain), 0, NULL},
     {NULL},
 };
 

@@ -11,6 +11,10 @@
 
 typedef struct { /* house/house.py */
     HouseCell cell; /* first: a HouseBase is a HouseCell */
+    /* Beside the seat, which every sender reads too. In the senders' line a look at it would fetch that
+     * line for reading first, and for writing once more. */
+    char plain; /* its mail is in its own mailboxes, and goes the ordinary way */
+    char load_balanced;
     PyObject *actor;
     PyObject *plan;       /* PlanBase */
     PyObject *scheduler;  /* SeatBase */

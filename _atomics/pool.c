@@ -114,7 +114,7 @@ static PyObject *run_turns(Desk *desk, PyObject *context, long long deadline, ot
         }
         Py_DECREF(item);
         count++;
-        if (deadline >= 0 && count % stride == 0 && clock_ns() >= deadline)
+        if (deadline >= 0 && count % stride == 0 && otv_monotonic_ns() >= deadline)
             break;
     }
     return PyLong_FromLongLong(count);
@@ -151,7 +151,7 @@ static PyObject *SeatBase_sleep(SeatBase *self, PyObject *const *args, Py_ssize_
     if (queue_size((HouseQueue *)self->mounting) || queue_size((HouseQueue *)self->channels)
         || house_mail((HouseCell *)self->events))
         return PyLong_FromLong(0);
-    long long deadline = budget < 0 ? -1 : clock_ns() + budget;
+    long long deadline = budget < 0 ? -1 : otv_monotonic_ns() + budget;
     if (self->desk != NULL)
         return run_turns((Desk *)self->desk, (PyObject *)context, deadline,
                          cell_of(self->stopping), self->stride, self->failed);

@@ -208,7 +208,7 @@ static PyObject *AddressBase_ask(AddressBase *self, PyObject *const *args, Py_ss
     StackBase *stack = NULL;
     PyObject *future = NULL;
     bool usual = n == 1 || (n == 2 && Py_TYPE(args[1]) == (PyTypeObject *)known.message_promise);
-    if (names == NULL && usual && house->cell.plain && (stack = running_stack()) != NULL
+    if (names == NULL && usual && house->plain && (stack = running_stack()) != NULL
         && stack->house != NULL
         && PyObject_TypeCheck(stack->house, house_base_type) && stack->house != self->house) {
         HouseBase *asker = (HouseBase *)stack->house;
@@ -253,7 +253,7 @@ static PyObject *AddressBase_notice(AddressBase *self, PyObject *message)
         return NULL;
     if (PyObject_TypeCheck(message, (PyTypeObject *)known.system_message))
         return call_method(house, "control", message);
-    if (!house->cell.plain)
+    if (!house->plain)
         return call_method(house, "notice", message);
     if (house_notice(house, message) < 0)
         return NULL;

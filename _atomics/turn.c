@@ -61,26 +61,38 @@ static int receive_reply(ContextBase *context, HouseBase *house, PyObject *item)
     return failed;
 }
 
-/* The function for a message: the dict knows most of them, __missing__ finds the others. */
-static PyObject *handler_of(PyObject *handlers, PyObject *message)
-{
+/* A pass's last message: the next one is often of the same class, and has the same handler. */
+typedef struct {
+    PyTypeObject *type; /* borrowed from the plan's dict, which forgets no class that it has met */
     PyObject *handler;
+} route;
+
+/* The function for a message, borrowed: the dict knows most of them, __missing__ finds the others. */
+static PyObject *handler_of(PyObject *handlers, PyObject *message, route *last)
+{
+    PyTypeObject *type = Py_TYPE(message);
+    if (type == last->type)
+        return last->handler;
+    last->type = NULL;
+    Py_CLEAR(last->handler);
     if (handlers == NULL) {
         PyErr_SetString(PyExc_TypeError, "this plan has no handlers");
         return NULL;
     }
-    if (PyDict_GetItemRef(handlers, (PyObject *)Py_TYPE(message), &handler) == 0)
-        handler = PyObject_GetItem(handlers, (PyObject *)Py_TYPE(message));
-    return handler;
+    if (PyDict_GetItemRef(handlers, (PyObject *)type, &last->handler) == 0)
+        last->handler = PyObject_GetItem(handlers, (PyObject *)type);
+    if (last->handler != NULL)
+        last->type = type;
+    return last->handler;
 }
 
 /* handlers.py: call the handler of a message without a stack; one is made should it be wanted.
  * `item` is the notice, or the envelope of an ask; its reference is taken over. */
 static int run_bare(ContextBase *context, HouseBase *house, PyObject *actor, PyObject *item,
-                    bool asked)
+                    bool asked, route *last)
 {
     PyObject *message = asked ? ((EnvelopeBase *)item)->message : item;
-    PyObject *handler = handler_of(((PlanBase *)house->plan)->handlers, message);
+    PyObject *handler = handler_of(((PlanBase *)house->plan)->handlers, message, last);
     PyObject *result = NULL;
     int failed;
     put_field(&context->message, Py_NewRef(item)); /* a turn inside the handler may change it */
@@ -88,7 +100,6 @@ static int run_bare(ContextBase *context, HouseBase *house, PyObject *actor, PyO
     if (handler != NULL) {
         PyObject *args[3] = {NULL, actor, message};
         result = PyObject_Vectorcall(handler, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-        Py_DECREF(handler);
     }
     if (result == NULL) {
         failed = -1;
@@ -151,7 +162,7 @@ static bool is_envelope(PyObject *item)
 
 /* The next ask or notice, to the end of its handler; its reference is taken over. */
 static int run_message(ContextBase *context, HouseBase *house, PyObject *actor, PyObject *item,
-                       bool asked)
+                       bool asked, route *last)
 {
     PlanBase *plan = (PlanBase *)house->plan;
     if (asked && !is_envelope(item)) {
@@ -159,7 +170,7 @@ static int run_message(ContextBase *context, HouseBase *house, PyObject *actor, 
         return -1;
     }
     return (asked ? plan->short_asks : plan->short_notices)
-        ? run_bare(context, house, actor, item, asked)
+        ? run_bare(context, house, actor, item, asked, last)
         : run_with_stack(context, house, item, asked);
 }
 
@@ -168,6 +179,7 @@ static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *
 {
     PyObject *actor = Py_NewRef(house->actor); /* a handler may end its actor */
     PyObject *item;
+    route last = {NULL, NULL};
     int failed = 0;
     OTV_SEE(pass);
     if (mail & REPLY_BIT)
@@ -181,9 +193,10 @@ static int dispatch(ContextBase *context, HouseBase *house, long mail, int64_t *
             continue;
         while (!failed && !is_some(house->barrier)
                && (item = next_message(house, box, left)) != NULL)
-            failed = run_message(context, house, actor, item, asked);
+            failed = run_message(context, house, actor, item, asked, &last);
         Py_CLEAR(context->message);
     }
+    Py_XDECREF(last.handler);
     Py_DECREF(actor);
     return failed;
 }
@@ -197,7 +210,7 @@ static inline bool has_items(PyObject *list)
 static bool common(ContextBase *context, HouseBase *house, long mail)
 {
     PlanBase *plan = (PlanBase *)house->plan;
-    return house->cell.plain && house->actor != NULL && !(mail & (SYSTEM_BIT | EXCEPTION_BIT | EVENT_BIT))
+    return house->plain && house->actor != NULL && !(mail & (SYSTEM_BIT | EXCEPTION_BIT | EVENT_BIT))
         && !is_some(house->stop_reason) && !is_some(house->channel_futures)
         && !plan->special && !is_some(context->recycle);
 }
@@ -283,13 +296,6 @@ static int run_turn(HouseBase *house, ContextBase *context)
     return complete(house);
 }
 
-static long long clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 /* HouseManager.run_state_actors; a deadline below zero is none. */
 static PyObject *run_state_actors(SeatBase *self, ContextBase *context, long long deadline)
 {
@@ -304,7 +310,7 @@ static PyObject *run_state_actors(SeatBase *self, ContextBase *context, long lon
         if (failed)
             return NULL;
         count++;
-        if (deadline >= 0 && count % self->stride == 0 && clock_ns() >= deadline)
+        if (deadline >= 0 && count % self->stride == 0 && otv_monotonic_ns() >= deadline)
             break;
     }
     return PyLong_FromLongLong(count);
