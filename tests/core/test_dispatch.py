@@ -42,6 +42,36 @@ class Strange(Event):
     word: Any
 
 
+class Loud(Say):
+    """Has no handler of its own."""
+
+
+class Sorter(StateActor):
+    """A handler for each class of message; says which one got it."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+
+    @on(int)
+    def number(self, message: int) -> str:
+        self.log.append(("number", message))
+        return "number"
+
+    @on(str)
+    def text(self, message: str) -> str:
+        self.log.append(("text", message))
+        return "text"
+
+    @on(Say)
+    async def said(self, message: Say) -> None:
+        self.log.append(("said", message.word))
+
+    @on(Question)
+    def question(self, message: Question) -> str:
+        self.log.append(("question", message.word))
+        return "question"
+
+
 class Nobody:
     """An asker that keeps its answers."""
 
@@ -528,3 +558,25 @@ class TestHighPriority:
         high.notice(Say("high"))
         system.run()
         assert log == ["notice high", "notice normal"]
+
+
+def test_in_one_pass_each_message_goes_to_the_handler_of_its_own_class(system):
+    """However often the class changes, between asks and notices too, and with one that nobody
+    handles in between."""
+    sorter = system.build_actor(Sorter)
+    system.run()
+    actor = sorter.house.actor
+    answers = [system.ask(sorter, message) for message in (1, "two", Question(3), 4, "five")]
+    strange = system.ask(sorter, object())
+    notices: list[Any] = [1, 2, "three", Say(4), Loud(5), 6, object(), 7, "eight", True, Say(9)]
+    for message in notices:
+        sorter.notice(message)
+    system.run()
+    replies = [answer.result() for answer in answers]
+    assert replies == ["number", "text", "question", "number", "text"]
+    assert isinstance(strange.exception(), AskFailed)
+    assert actor.log == [
+        ("number", 1), ("text", "two"), ("question", 3), ("number", 4), ("text", "five"),
+        ("number", 1), ("number", 2), ("text", "three"), ("said", 4), ("said", 5), ("number", 6),
+        ("number", 7), ("text", "eight"), ("number", True), ("said", 9),
+    ]  # fmt: skip
