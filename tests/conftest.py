@@ -1,6 +1,7 @@
 """Shared by all tests: how to run a child interpreter that knows nothing of this one's flags."""
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +17,14 @@ ROOT = Path(__file__).resolve().parent.parent
 FREE_THREADED = sysconfig.get_config_var("Py_GIL_DISABLED") == 1
 
 GIL_NOTICE = "the GIL is on: actors will work, but only one at a time"
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches the children of the tests, however the tests were started. A shell without job
+    control starts what runs in the background with SIGINT ignored, and every child inherits that;
+    what is handled, as here, a child gets as if nobody had touched it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
