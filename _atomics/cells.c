@@ -268,9 +268,17 @@ static PyObject *SpinLock_unlock(SpinLock *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
+/* A handler that raises, as Python's own for Ctrl-C does, ends the section before it has begun. After
+ * this call it would be too late: there, outside of what `with` protects, the exception passes by the
+ * exit (an open issue of CPython's, gh-148874), and the lock is held for ever. So a signal that has
+ * come by now is heard here. What is left is the way from here to the interpreter's own look. */
 static PyObject *SpinLock_enter(SpinLock *self, PyObject *Py_UNUSED(ignored))
 {
     PyObject *locked = SpinLock_lock(self, NULL);
+    if (locked != NULL && as_section(self) != NULL && PyErr_CheckSignals() < 0) {
+        Py_XDECREF(SpinLock_unlock(self, NULL));
+        Py_CLEAR(locked);
+    }
     if (locked == NULL)
         return NULL;
     Py_DECREF(locked);

@@ -1,8 +1,11 @@
 """What each atomic type does in one thread, and how it refuses misuse."""
 
+import _thread
 import copy
 import gc
+import operator
 import pickle
+import signal
 import sys
 import threading
 import warnings
@@ -289,6 +292,32 @@ class TestSectionLock(TestSpinLock):
                 assert lock.holder == threading.get_ident()
                 assert in_thread(lock.try_lock) is False
         assert lock.holder is None
+        assert in_thread(lock.try_lock) is True
+
+    def test_ctrl_c_that_comes_while_it_is_taken_leaves_it_free(self):
+        """One that is heard after the call of `__enter__` passes by the exit, and the lock is held for
+        ever. No bytecode is between these two calls, so it is heard inside of the second."""
+        lock = self.kind()
+        with pytest.raises(KeyboardInterrupt):
+            list(map(operator.call, [_thread.interrupt_main, lock.__enter__]))
+        assert lock.holder is None
+        assert in_thread(lock.try_lock) is True
+
+    def test_a_handler_that_returns_leaves_it_held(self):
+        lock, heard = self.kind(), []
+
+        def handler(*_):
+            with lock:
+                heard.append(lock.holder)
+
+        before = signal.signal(signal.SIGINT, handler)
+        try:
+            list(map(operator.call, [_thread.interrupt_main, lock.__enter__]))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert heard == [lock.holder]
+        assert in_thread(lock.try_lock) is False
+        lock.unlock()
         assert in_thread(lock.try_lock) is True
 
     def test_try_lock_is_for_thieves_and_no_handler_is_one(self):
