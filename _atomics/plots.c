@@ -97,6 +97,10 @@ static enum plot_answer plot_take(struct otv_plot *plot, PyTypeObject *type, PyO
         row->made++;
     } else if (row->next < row->end) {
         *blank = row->blank[row->next++];
+#ifdef Py_GIL_DISABLED
+        /* Whoever laid the row may sleep for hours: from now on the object is its taker's to count. */
+        (*blank)->ob_tid = _Py_ThreadId();
+#endif
         answer = TAKEN;
     } else {
         *wanted = longer(row->longest, type);

@@ -147,7 +147,7 @@ class ActorSystem:
         if isinstance(num, bool) or not isinstance(num, int) or num < 1:
             raise ValueError(f"num={num!r}: build at least one actor")
         self._check_running()
-        actors = [self.scheduler.likely_seat().make(_made, factory, args, kwargs)]
+        actors = [self.scheduler.likely_seat(num).make(_made, factory, args, kwargs)]
         seats = self.scheduler.place(num, actors[0].has_channels)
         actors += [seat.make(_made, factory, args, kwargs) for seat in seats[1:]]
         self._check_running()  # again: a factory may take its time

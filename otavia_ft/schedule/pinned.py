@@ -58,9 +58,9 @@ class PinnedScheduler:
         """The seat for one new actor."""
         return (self._io_selector if io else self._selector).next()
 
-    def likely_seat(self) -> Scheduler:
-        """Where the next state actor will probably sit."""
-        return self._selector.peek()
+    def likely_seat(self, num: int = 1) -> Scheduler:
+        """Where the first of `num` state actors will probably sit."""
+        return self._selector.peek(num)
 
     def place(self, num: int, io: bool) -> list[Scheduler]:
         """Seats for `num` new actors. IO actors have a round of their own."""

@@ -25,9 +25,10 @@ class TilingThreadSelector:
         """The seat for one actor."""
         return self._seats[self._cursor.get_and_add(1) % self._n]
 
-    def peek(self) -> Scheduler:
-        """The seat that `next` will probably give: another thread may come first."""
-        return self._seats[self._cursor.load() % self._n]
+    def peek(self, num: int = 1) -> Scheduler:
+        """The first seat that `select` (or `next`) will probably give: another thread may come
+        first."""
+        return self._seats[0 if num % self._n == 0 else self._cursor.load() % self._n]
 
     def select(self, num: int = 1) -> list[Scheduler]:
         """The seats for `num` actors; one on each thread when `num` is their number."""

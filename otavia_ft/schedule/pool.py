@@ -161,7 +161,7 @@ class PoolScheduler(PinnedScheduler, SeatBase):
     def seat(self, io: bool) -> Scheduler:
         return super().seat(io) if io else self
 
-    def likely_seat(self) -> Scheduler:
+    def likely_seat(self, num: int = 1) -> Scheduler:
         return self
 
     def place(self, num: int, io: bool) -> list[Scheduler]:

@@ -54,6 +54,14 @@ def test_the_selector_lays_single_actors_one_after_the_other() -> None:
     assert [selector.select()[0] for _ in range(7)] == list("abcabca")
 
 
+@pytest.mark.parametrize("num", [1, 2, 3, 4, 6])
+def test_a_look_ahead_sees_the_first_seat_of_the_next_selection(num: int) -> None:
+    selector = TilingThreadSelector("abc")  # type: ignore[arg-type]
+    for _ in range(4):
+        assert selector.peek(num) == selector.select(num)[0]
+        selector.next()
+
+
 def test_a_multiple_of_the_threads_is_one_round_each_and_moves_no_cursor() -> None:
     selector = TilingThreadSelector("abc")  # type: ignore[arg-type]
     selector.select()

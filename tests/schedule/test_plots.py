@@ -43,10 +43,11 @@ def run(program):
 def test_what_belongs_to_a_thread_lies_together():
     neighbours = run("""
         import json
+        import sys
         from otavia_ft import ActorSystem, StateActor
 
         class Slotted(StateActor):
-            __slots__ = ()
+            __slots__ = ("n",)
 
         class Plain(StateActor):
             def __init__(self):
@@ -60,7 +61,8 @@ def test_what_belongs_to_a_thread_lies_together():
             return sum(one[1] != other[1] for one, other in zip(line, line[1:]))
 
         report = {}
-        for kind, skip in (Slotted, 0), (Plain, 30):  # see plot_take in plots.c
+        first = 0 if sys.version_info < (3, 14) else 30
+        for kind, skip in (Slotted, first), (Plain, 30):  # see plot_take in plots.c
             with ActorSystem(workers=2) as system:
                 seats = {}
                 for address in [system.build_actor(kind) for _ in range(256)]:
@@ -75,9 +77,10 @@ def test_what_belongs_to_a_thread_lies_together():
     """)
     assert neighbours["('Slotted', 'seats')"] == [128, 128]
     # Dealt in turn, nearly all of 255 neighbours are strangers. A row that fills the gaps of used
-    # memory has many edges, one in fresh memory has two.
-    assert all(count <= 64 for count in neighbours["Slotted"]), neighbours
-    assert neighbours["Plain"][2] <= 64, neighbours
+    # memory has many edges, one in fresh memory has two. Thirty of each seat that lie anywhere would
+    # make sixty of them strangers.
+    assert all(count < 50 for count in neighbours["Slotted"]), neighbours
+    assert neighbours["Plain"][2] < 50, neighbours
 
 
 def test_a_blank_costs_no_actor_its_attributes():
