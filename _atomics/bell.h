@@ -81,9 +81,10 @@ static void otv_bell_ring(otv_bell *bell)
 {
     pthread_mutex_lock(&bell->mutex);
     bell->rung = true;
-    atomic_store_explicit(&bell->in_sight, true, memory_order_relaxed);
     if (bell->writer >= 0)
         otv_bell_tell_descriptor(bell);
+    /* Last, because whoever sees it comes for the mutex. */
+    atomic_store_explicit(&bell->in_sight, true, memory_order_relaxed);
     pthread_mutex_unlock(&bell->mutex);
     pthread_cond_signal(&bell->called); /* after the unlock: or it would wake up to a locked door */
 }

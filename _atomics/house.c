@@ -15,7 +15,7 @@ enum {
  * the object. Senders write to the line that begins with `lively`, and find there all that they look at
  * unless the house sleeps; the runner writes to the lines above and below, and comes to that one when
  * it changes the state or has run out of messages. While it handles them it looks at the system
- * mailbox before each: that one is in a line to which hardly anybody writes. */
+ * mailbox before each: that one is in a line to which only replies are written, too. */
 typedef struct {
     PyObject_HEAD
     otv_cell runner; /* thread id of the one runner, 0 when nobody runs: the owner mark */

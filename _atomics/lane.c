@@ -331,8 +331,7 @@ static PyMemberDef HouseBase_members[] = {
     {"scheduler", T_OBJECT, offsetof(HouseBase, scheduler), READONLY, NULL},
     OBJECT(HouseBase, channel_promises), OBJECT(HouseBase, timers), OBJECT(HouseBase, family),
     NUMBER(HouseBase, id), NUMBER(HouseBase, next_id),
-    {"load_balanced", T_BOOL, offsetof(HouseBase, load_balanced), 0, NULL},
-    {"plain", T_BOOL, offsetof(HouseBase, plain), 0, NULL},
+    TRUTH(HouseBase, load_balanced), TRUTH(HouseBase, plain),
     {NULL},
 };
 

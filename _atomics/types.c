@@ -87,9 +87,10 @@ static inline PyObject *otv_handed_over(PyObject *object)
 #ifdef Py_GIL_DISABLED
     if (object->ob_ref_local == 1
         && __atomic_load_n(&object->ob_ref_shared, __ATOMIC_RELAXED) == 0) {
+        object->ob_tid = 0; /* no maker first, and merged last, as CPython does it */
         object->ob_ref_local = 0;
-        object->ob_ref_shared = _Py_REF_SHARED(1, _Py_REF_MERGED);
-        object->ob_tid = 0;
+        __atomic_store_n(&object->ob_ref_shared, _Py_REF_SHARED(1, _Py_REF_MERGED),
+                         __ATOMIC_RELEASE);
     }
 #endif
     return object;
