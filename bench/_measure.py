@@ -28,10 +28,11 @@ from statistics import median
 from typing import Any
 
 __all__ = [
-    "Strangers", "alternate", "arguments", "facts", "finish", "median", "parser_for", "ratio",
-    "serve", "table", "two_threads", "verdict",
+    "ROOT", "Strangers", "alternate", "arguments", "facts", "finish", "median", "parser_for", "ratio",
+    "revision", "serve", "table", "two_threads", "verdict",
 ]  # fmt: skip
 
+ROOT = Path(__file__).resolve().parent.parent
 HEAD_START = 0.0005  # seconds: what it takes two sleepers to wake up, and some more
 
 _verdicts: dict[str, bool] = {}
@@ -196,8 +197,23 @@ def spin_until(hour: float) -> None:
         pass
 
 
+def revision(name: str | None = None) -> str:
+    """A name that still says which revision it was when HEAD is another; None: this tree."""
+    what = ["--dirty"] if name is None else [f"{name}^{{commit}}"]
+    done = subprocess.run(
+        ["git", "describe", "--tags", "--always", *what], cwd=ROOT, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise LookupError(done.stderr.strip())
+    return done.stdout.strip()
+
+
 def facts() -> dict[str, Any]:
     """What a figure means nothing without."""
+    try:
+        tree = revision()
+    except (LookupError, OSError):
+        tree = "unknown"  # no checkout, or no git
     model = platform.processor() or platform.machine()
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -215,6 +231,7 @@ def facts() -> dict[str, Any]:
         "cpu": model,
         "memory GB": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
         "system": f"{platform.system()} {platform.release()}",
+        "revision": tree,
         "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "load": [round(load, 2) for load in os.getloadavg()],
     }

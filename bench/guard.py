@@ -24,22 +24,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from _measure import facts, median, table
+from _measure import ROOT, facts, median, revision, table
 from savina import report
 from savina.bars import slowdown
 from savina.catalogue import OURS, WORKLOADS
 from savina.host import Child, FailedError
 
-ROOT = Path(__file__).resolve().parent.parent
 GUARDED = (
     "counting", "fan-in", "ping-pong", "ring", "ask-reply", "ask-reply-await", "fork-join", "big",
 )  # fmt: skip
 
 
-def unpack(revision: str, folder: Path) -> None:
-    """Another revision with its compiled module, without touching this checkout."""
+def unpack(name: str, folder: Path) -> None:
+    """That revision with its compiled module, without touching this checkout."""
     archive = subprocess.run(
-        ["git", "archive", "--format=tar", revision], cwd=ROOT, capture_output=True
+        ["git", "archive", "--format=tar", name], cwd=ROOT, capture_output=True
     )
     if archive.returncode:
         sys.exit(f"guard: {archive.stderr.decode().strip()}")
@@ -50,7 +49,7 @@ def unpack(revision: str, folder: Path) -> None:
         cwd=folder, capture_output=True, text=True,
     )  # fmt: skip
     if built.returncode:
-        sys.exit(f"guard: {revision} does not build:\n{built.stderr[-2000:]}")
+        sys.exit(f"guard: {name} does not build:\n{built.stderr[-2000:]}")
 
 
 def start(folder: Path, dispatcher: str) -> Child:
@@ -60,17 +59,6 @@ def start(folder: Path, dispatcher: str) -> Child:
         child.close()
         raise FailedError(f"it runs {package or child.absent}, not the package in {folder}")
     return child
-
-
-def described(revision: str | None) -> str:
-    """A name that still says which revision it was when HEAD is another; None: this tree."""
-    what = ["--dirty"] if revision is None else [f"{revision}^{{commit}}"]
-    done = subprocess.run(
-        ["git", "describe", "--tags", "--always", *what], cwd=ROOT, capture_output=True, text=True
-    )
-    if done.returncode:
-        sys.exit(f"guard: {done.stderr.strip()}")
-    return done.stdout.strip()
 
 
 def compare(
@@ -135,7 +123,10 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options = arguments()
     machine = facts()  # before the load is our own
-    revisions = {"base": described(options.base), "here": described(None)}
+    try:
+        revisions = {"base": revision(options.base), "here": revision()}
+    except LookupError as error:
+        sys.exit(f"guard: {error}")
     columns = ["workload", *(f"{name}: {text}" for name, text in revisions.items()), "ratio",
                "limit", "verdict"]  # fmt: skip
     runs: dict[str, dict[str, dict[str, list[float]]]] = {}

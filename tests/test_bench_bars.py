@@ -56,6 +56,46 @@ class TestPeers:
         assert (judged[0].measured, judged[0].verdict) == ("not measured", "-")
 
 
+class TestEveryBar:
+    """Just inside each bar, and just outside."""
+
+    @pytest.mark.parametrize(
+        ("workload", "times"),
+        [("counting", 1), ("fan-in", 1), ("ping-pong", 6), ("ring", 6), ("ask-reply", 4),
+         ("ask-reply-await", 4), ("big", 4), ("fork-join", 2)],
+    )  # fmt: skip
+    def test_times_as_fast_as_the_best_peer(self, workload, times):
+        whom = "a thread with a SimpleQueue" if times == 1 else "the best peer"
+        name = f"{workload}, times as fast as {whom} (pool)"
+        for theirs, verdict in ((times, "PASS"), (0.99 * times, "FAIL")):
+            judged = verdicts({workload: figures(pool=1.0, threads=theirs, pykka=9.0 * times)})
+            assert judged[name] == verdict
+
+    @pytest.mark.parametrize(
+        ("name", "inside", "outside"),
+        [
+            (
+                "ask-reply, await against by hand (pool)",
+                {"ask-reply": figures(pool=2.0), "ask-reply-await": figures(pool=3.0)},
+                {"ask-reply": figures(pool=2.0), "ask-reply-await": figures(pool=3.1)},
+            ),
+            (
+                "CPU map, all workers against one (pool)",
+                {"cpu-map-one": figures(pool=19.0), "cpu-map": figures(pool=10.0)},
+                {"cpu-map-one": figures(pool=18.9), "cpu-map": figures(pool=10.0)},
+            ),
+            (
+                "notice to a sleeper, times a bare eventfd (pool)",
+                {"wake-up": {"pool": {"median": 13.0, "min": 1.0, "eventfd": 10e-6}}},
+                {"wake-up": {"pool": {"median": 13.1, "min": 1.0, "eventfd": 10e-6}}},
+            ),
+        ],
+    )
+    def test_all_others(self, name, inside, outside):
+        assert verdicts(inside)[name] == "PASS"
+        assert verdicts(outside)[name] == "FAIL"
+
+
 class TestFloor:
     def test_three_times_the_floor_is_allowed_and_more_is_not(self):
         name = "counting, times the floor (pinned)"
@@ -215,9 +255,32 @@ class TestReport:
         with pytest.raises(ValueError, match="no markers for b"):
             report.replace_block("b", "new\n")
 
-    def test_the_page_has_a_place_for_every_block(self):
-        for name in ("bars", "figures", "steps", "guard-pinned", "guard-pool"):
-            assert f"<!-- {name}: begin -->" in report.PAGE.read_text()
+    @pytest.mark.parametrize("name", ["bars", "figures", "steps", "guard-pinned", "guard-pool"])
+    def test_every_block_of_the_page_has_figures(self, name):
+        _, _, rest = report.PAGE.read_text().partition(f"<!-- {name}: begin -->")
+        block, end, _ = rest.partition(f"<!-- {name}: end -->")
+        assert end
+        assert re.search(r"^\| [^|]+ \|.*\d", block, re.MULTILINE)
+
+    def test_the_page_is_of_the_workloads_and_bars_that_there_are(self):
+        page = report.PAGE.read_text()
+        for work in WORKLOADS.values():
+            assert f"\n| {work.title} ({work.operation}) |" in page
+        results = {
+            workload: {
+                name: {"median": 1.0, "min": 1.0, "curve": {"1": 1.0}, "bytes": 1.0}
+                for name in ("pinned", "pool", "threads", "erlang")
+            }
+            for workload in WORKLOADS
+        }
+        for bar in bars.judge(results):
+            assert f"\n| {bar.name} |" in page
+
+    def test_the_line_about_the_machine_names_the_revision(self):
+        assert "revision 1a2b3c4" in report.machine_line(
+            {"python": "3.13.5t", "gil": False, "cores": 2, "cpu": "a core", "load": [0.5],
+             "revision": "1a2b3c4"}
+        )  # fmt: skip
 
 
 def test_a_wrong_result_is_an_error_and_not_a_figure():

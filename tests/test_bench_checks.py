@@ -13,7 +13,7 @@ BENCH = Path(__file__).resolve().parent.parent / "bench"
 
 sys.path.insert(0, str(BENCH))
 try:
-    from savina import growth, kits, kits_executor, otavia, otavia_load, peers
+    from savina import growth, kits, kits_executor, latency, otavia, otavia_jobs, otavia_load, peers
     from savina.common import WrongResultError
 finally:
     sys.path.remove(str(BENCH))
@@ -56,6 +56,120 @@ class TestPingPong:
         monkeypatch.setattr(otavia, "Wall", OursTwice)
         with pytest.raises(WrongResultError):
             otavia.ping_pong(100)
+
+
+def twice(tell):
+    """What it tells, it tells a second time."""
+
+    def both(message):
+        tell(message)
+        tell(message)
+
+    return both
+
+
+class Doubled:
+    """An address of ours that sends each notice twice."""
+
+    def __init__(self, address):
+        self.notice = twice(address.notice)
+
+
+class TestSums:
+    """What came twice is found where numbers are added up, also when the right sum came first."""
+
+    @pytest.mark.parametrize("kit", [kits.Threads, kits_executor.Executor, kits.Asyncio])
+    @pytest.mark.parametrize(
+        ("program", "sender"),
+        [
+            (peers.counting, "Producer"),
+            (peers.fan_in, "Producer"),
+            (peers.fork_join_create, "Worker"),
+            (peers.many, "Worker"),
+        ],
+    )
+    def test_a_peer_that_sends_everything_twice_is_refused(
+        self, program, sender, kit, monkeypatch
+    ):
+        honest = getattr(peers, sender)
+
+        def doubling(*arguments):
+            return honest(*arguments[:-1], twice(arguments[-1]))
+
+        monkeypatch.setattr(peers, sender, doubling)
+        with pytest.raises(WrongResultError):
+            kit().measure(program, 64)
+
+    @pytest.mark.parametrize("kit", [kits.Threads, kits.Asyncio])
+    def test_a_peer_that_forks_everything_twice_is_refused(self, kit, monkeypatch):
+        honest = peers.Fork
+        monkeypatch.setattr(peers, "Fork", lambda targets: honest([twice(t) for t in targets]))
+        with pytest.raises(WrongResultError):
+            kit().measure(peers.fork_join, 120)
+
+    @pytest.mark.usefixtures("dispatcher")
+    @pytest.mark.parametrize("workload", ["counting", "fan-in"])
+    def test_so_are_we(self, workload, monkeypatch):
+        class Doubling(otavia.Producer):
+            def __init__(self, target):
+                super().__init__(Doubled(target))
+
+        monkeypatch.setattr(otavia, "Producer", Doubling)
+        with pytest.raises(WrongResultError):
+            otavia.WORKLOADS[workload](64)
+
+    @pytest.mark.usefixtures("dispatcher")
+    def test_so_is_a_fork_of_ours(self, monkeypatch):
+        class Doubling(otavia.Fork):
+            def __init__(self, targets):
+                super().__init__([Doubled(target) for target in targets])
+
+        monkeypatch.setattr(otavia, "Fork", Doubling)
+        with pytest.raises(WrongResultError):
+            otavia.fork_join(120)
+
+    @pytest.mark.usefixtures("dispatcher")
+    def test_so_is_a_worker_of_ours(self, monkeypatch):
+        class Doubling(otavia.Worker):
+            def __init__(self, share, sink):
+                super().__init__(share, Doubled(sink))
+
+        monkeypatch.setattr(otavia, "Worker", Doubling)
+        with pytest.raises(WrongResultError):
+            otavia.fork_join_create(64)
+
+    @pytest.mark.usefixtures("dispatcher")
+    def test_so_is_a_pong_that_comes_twice(self, monkeypatch):
+        class Doubling(otavia_jobs.Neighbour):
+            @on(int)
+            def receive(self, sender):
+                if sender >= 0:
+                    self.peers[sender].notice(-1)
+                super().receive(sender)
+
+        monkeypatch.setattr(otavia_jobs, "Neighbour", Doubling)
+        with pytest.raises(WrongResultError):
+            otavia_jobs.big(640)
+
+
+class TestLatency:
+    def test_an_ask_that_failed_is_no_answer(self):
+        def request(done):
+            future = latency.Future()
+            future.add_done_callback(done)
+            future.set_exception(KeyError("no such account"))
+
+        with pytest.raises(KeyError):
+            latency.half_load(20, request)
+
+    def test_neither_is_a_wrong_one(self):
+        def request(done):
+            future = latency.Future()
+            future.add_done_callback(done)
+            future.set_result(2)
+
+        with pytest.raises(WrongResultError):
+            latency.half_load(20, request)
 
 
 class TestRing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from time import perf_counter
 from typing import Any
 
@@ -12,11 +13,12 @@ from savina.common import PATIENCE, expect, quantile, result
 
 WINDOW = 8  # asks on their way at once while the saturated rate is measured
 
-Request = Callable[[Callable[[Any], None]], object]
+Done = Callable[[Future[int]], None]
+Request = Callable[[Done], object]
 
 
 def half_load(n: int, request: Request) -> dict[str, Any]:
-    """`request(done)` sends one ask; `done(anything)` is called when its answer is there.
+    """`request(done)` sends one ask; `done(future)` is called when the answer, which is 1, is there.
 
     Asks are due at fixed times, and the clock of each starts when it was due: a server that stalls
     makes all the asks late that were due meanwhile, as it would for real users. The saturated rate
@@ -54,14 +56,16 @@ def _send(
     since: list[float],
     took: list[float],
 ) -> None:
-    done = threading.Event()
+    done, answers = threading.Event(), []
 
-    def arrived(due: float) -> None:
+    def arrived(answer: Future[int], due: float) -> None:
         took.append(perf_counter() - due)
-        if len(took) == n:
+        answers.append(answer)
+        if len(answers) == n:
             done.set()
 
     for i in range(n):
         pace(i)
-        request(lambda _, due=since[i]: arrived(due))
+        request(lambda answer, due=since[i]: arrived(answer, due))
     expect(done.wait(PATIENCE), True)
+    expect(sum(answer.result() for answer in answers), n)  # a failed one raises

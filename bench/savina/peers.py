@@ -5,7 +5,8 @@ contender's own cheapest way to send. So nothing stands between a workload and t
 Messages from one actor to another have to stay in order: the sieve relies on it.
 
 A workload is a function `(spawn, n, finish) -> (kick, wanted, operations)`: it spawns its actors,
-`kick()` begins, and some actor ends it with `finish(value)`, where value must be `wanted`.
+`kick()` begins, and some actor ends it with `finish(value)`, where value must be `wanted`, or a
+function that returns it when all is over.
 """
 
 from __future__ import annotations
@@ -37,13 +38,19 @@ Program = tuple[Callable[[], object], Any, int]
 
 
 class Counter:
+    """Counts down: the number to compare with would be one counted object for all threads. The result
+    is a function, to be called when all is over: more may come than was wanted."""
+
     def __init__(self, wanted: int, finish: Tell) -> None:
         self.left, self.wanted, self.finish = wanted, wanted, finish
 
     def receive(self, number: int) -> None:
         self.left = left = self.left - number
         if not left:
-            self.finish(self.wanted - left)
+            self.finish(self.total)
+
+    def total(self) -> int:
+        return self.wanted - self.left
 
 
 class Producer:
@@ -126,12 +133,12 @@ def ring(spawn: Spawn, n: int, finish: Tell) -> Program:
 
 class Worker:
     def __init__(self, share: int, sink: Tell) -> None:
-        self.share, self.sink, self.count = share, sink, 0
+        self.left, self.share, self.sink = share, share, sink
 
     def receive(self, number: int) -> None:
-        self.count += number
-        if self.count == self.share:
-            self.sink(self.count)
+        self.left = left = self.left - number
+        if left <= 0:  # once, unless too much comes
+            self.sink(self.share)
 
 
 class Fork:

@@ -149,7 +149,7 @@ def replace_block(name: str, text: str) -> None:
 def machine_line(machine: Mapping[str, Any]) -> str:
     line = (
         f"Python {machine['python']}, GIL {'on' if machine['gil'] else 'off'}, "
-        f"{machine['cores']} cores of {machine['cpu']}"
+        f"{machine['cores']} cores of {machine['cpu']}, revision {machine['revision']}"
     )
     if "rounds" in machine:
         line += f", {machine['rounds']} rounds"
