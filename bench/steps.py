@@ -7,9 +7,11 @@ thread's processor time:
   pass on   the same, but the handler passes a token to an actor that is awake already
   hop       the same handler passes the token to an actor that waits: send, make ready, queue, run,
             receive, wait again
+  ready     notices to many actors that wait, less the same notices to the same actors, which are
+            awake by then: make ready and queue
 A hop and a "pass on" have the same handler and differ in nothing but the receiver's sleep, so what
-a hop costs more is the price of a turn (the median of the rounds' differences). Below them stand
-parts, timed back to back in a loop, which the processor likes better than real life. Those of the
+a hop costs more is the price of a turn (the median of the rounds' differences). What of that is not
+"ready" is the runner's: take from the queue, run, wait again. Below them stand parts, timed back to back in a loop, which the processor likes better than real life. Those of the
 house are calls of the Python lane: the native lane does the same steps without them, so they can
 be dearer than its whole turn.
 """
@@ -36,7 +38,7 @@ from otavia_ft import ActorSystem, StateActor, on
 from otavia_ft.atomic import AtomicInt, HouseCell
 from otavia_ft.lane import NATIVE_LANE
 
-UNROLLED, RING = 20, 10
+UNROLLED, RING, CROWD = 20, 10, 100
 PATIENCE = 60
 
 Contender = Callable[[], float]
@@ -118,6 +120,45 @@ def hop(n: int) -> float:
     return seconds * 1e9 / n
 
 
+class Crowd(StateActor):
+    """Sends to all that wait, and to all once more: now they are awake."""
+
+    def __init__(self, over: queue.SimpleQueue[float]) -> None:
+        self.over, self.relay = over, None
+        self.notices: list[Callable[[int], None]] = []
+        self.extra = 0.0
+
+    @on(int)
+    def again(self, rounds: int) -> None:
+        began = thread_time()
+        for notice in self.notices:
+            notice(1)
+        woken = thread_time()
+        for notice in self.notices:
+            notice(1)
+        self.extra += (woken - began) - (thread_time() - woken)
+        if rounds > 1:
+            self.relay.notice(rounds)  # queued behind all of them, so they wait again by then
+        else:
+            self.over.put(self.extra)
+
+
+def ready(n: int) -> float:
+    """Nanoseconds that a notice costs more if its receiver waits."""
+    over: queue.SimpleQueue[float] = queue.SimpleQueue()
+    crowd, relay = Crowd(over), Node(over)
+    with ActorSystem(workers=1) as system:
+        relay.next = system.build_actor(lambda: crowd)
+        crowd.relay = system.build_actor(lambda: relay)
+        others = [system.build_actor(Sink, over) for _ in range(CROWD)]
+        crowd.notices = [address.notice for address in others]
+        rounds = max(1, n // CROWD)
+        relay.next.notice(rounds)
+        extra = over.get(timeout=PATIENCE)
+        crowd.relay, crowd.notices, relay.next = None, [], None
+    return extra * 1e9 / (rounds * CROWD)
+
+
 # ---- parts: a setup and a statement, and how many of it make one step
 
 
@@ -182,6 +223,7 @@ def figures(rounds: int, n: int) -> dict[str, list[float]]:
         "receive": lambda: pairs[-1][1],
         "pass on": lambda: filled(Node, n)[1],
         "hop": lambda: hop(n),
+        "ready": lambda: ready(n),
     }
     for name, (setup, statement) in PARTS.items():
         contenders[name] = part(setup, statement, n)
@@ -192,15 +234,16 @@ def rows(runs: dict[str, list[float]]) -> list[list[str]]:
     """(step, nanoseconds, times the floor)"""
     cost = {name: median(values) for name, values in runs.items()}
     floor = cost["the floor: append, popleft, call"]
+    turn = median(hop - awake for hop, awake in zip(runs["hop"], runs["pass on"], strict=True))
     whole = {
         "the floor: append, popleft, call": floor,
         "send: a notice to an awake actor": cost["send"],
         "receive: take it out, call the handler": cost["receive"],
         "receive it and pass it on to an awake actor": cost["pass on"],
         "a hop: the same to a waiting actor": cost["hop"],
-        "... of that, the turn": median(
-            hop - awake for hop, awake in zip(runs["hop"], runs["pass on"], strict=True)
-        ),
+        "... of that, the turn": turn,
+        "... of the turn, make ready and queue": cost["ready"],
+        "... of the turn, take from the queue, run, wait again": turn - cost["ready"],
     }
     parts = {name: cost[name] for name in PARTS if name not in whole}
     return [

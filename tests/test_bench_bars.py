@@ -232,9 +232,11 @@ class TestSteps:
     def test_the_turn_is_what_a_hop_costs_more_than_the_same_handler_without_it(self):
         runs = {name: [10.0] for name in steps.PARTS}
         runs |= {"send": [60.0, 61.0], "receive": [100.0, 100.0]}
-        runs |= {"pass on": [200.0, 500.0], "hop": [350.0, 660.0]}
+        runs |= {"pass on": [200.0, 500.0], "hop": [350.0, 660.0], "ready": [55.0, 55.0]}
         rows = {name: cost for name, cost, _ in steps.rows(runs)}
         assert rows["... of that, the turn"] == "155"  # the median of the rounds' differences
+        assert rows["... of the turn, make ready and queue"] == "55"
+        assert rows["... of the turn, take from the queue, run, wait again"] == "100"
 
     def test_parts_that_only_the_python_lane_calls_say_so(self):
         for name, (setup, _) in steps.PARTS.items():
