@@ -28,8 +28,8 @@ from statistics import median
 from typing import Any
 
 __all__ = [
-    "ROOT", "Strangers", "alternate", "arguments", "facts", "finish", "median", "parser_for", "ratio",
-    "revision", "serve", "table", "two_threads", "verdict",
+    "ROOT", "Strangers", "alternate", "arguments", "facts", "finish", "median", "parser_for",
+    "ratio", "revision", "serve", "table", "two_threads", "verdict",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,9 +11,10 @@ thread's processor time:
             awake by then: make ready and queue
 A hop and a "pass on" have the same handler and differ in nothing but the receiver's sleep, so what
 a hop costs more is the price of a turn (the median of the rounds' differences). What of that is not
-"ready" is the runner's: take from the queue, run, wait again. Below them stand parts, timed back to back in a loop, which the processor likes better than real life. Those of the
-house are calls of the Python lane: the native lane does the same steps without them, so they can
-be dearer than its whole turn.
+"ready" is the runner's: take from the queue, run, wait again. Below them stand parts, timed back to
+back in a loop, which the processor likes better than real life. Those of the house are calls of the
+Python lane: the native lane does the same steps without them, so they can be dearer than its whole
+turn.
 """
 
 from __future__ import annotations

@@ -295,8 +295,8 @@ class TestSectionLock(TestSpinLock):
         assert in_thread(lock.try_lock) is True
 
     def test_ctrl_c_that_comes_while_it_is_taken_leaves_it_free(self):
-        """One that is heard after the call of `__enter__` passes by the exit, and the lock is held for
-        ever. No bytecode is between these two calls, so it is heard inside of the second."""
+        """One that is heard after the call of `__enter__` passes by the exit, and the lock is held
+        for ever. No bytecode is between these two calls, so it is heard inside of the second."""
         lock = self.kind()
         with pytest.raises(KeyboardInterrupt):
             list(map(operator.call, [_thread.interrupt_main, lock.__enter__]))

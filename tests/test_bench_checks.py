@@ -88,9 +88,7 @@ class TestSums:
             (peers.many, "Worker"),
         ],
     )
-    def test_a_peer_that_sends_everything_twice_is_refused(
-        self, program, sender, kit, monkeypatch
-    ):
+    def test_a_peer_that_sends_everything_twice_is_refused(self, program, sender, kit, monkeypatch):
         honest = getattr(peers, sender)
 
         def doubling(*arguments):

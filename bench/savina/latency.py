@@ -18,7 +18,7 @@ Request = Callable[[Done], object]
 
 
 def half_load(n: int, request: Request) -> dict[str, Any]:
-    """`request(done)` sends one ask; `done(future)` is called when the answer, which is 1, is there.
+    """`request(done)` sends one ask; `done(future)` is called when its answer, a 1, is there.
 
     Asks are due at fixed times, and the clock of each starts when it was due: a server that stalls
     makes all the asks late that were due meanwhile, as it would for real users. The saturated rate

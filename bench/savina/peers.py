@@ -38,8 +38,8 @@ Program = tuple[Callable[[], object], Any, int]
 
 
 class Counter:
-    """Counts down: the number to compare with would be one counted object for all threads. The result
-    is a function, to be called when all is over: more may come than was wanted."""
+    """Counts down: the number to compare with would be one counted object for all threads. The
+    result is a function, to be called when all is over: more may come than was wanted."""
 
     def __init__(self, wanted: int, finish: Tell) -> None:
         self.left, self.wanted, self.finish = wanted, wanted, finish

@@ -77,8 +77,8 @@ def test_what_belongs_to_a_thread_lies_together():
     """)
     assert neighbours["('Slotted', 'seats')"] == [128, 128]
     # Dealt in turn, nearly all of 255 neighbours are strangers. A row that fills the gaps of used
-    # memory has many edges, one in fresh memory has two. Thirty of each seat that lie anywhere would
-    # make sixty of them strangers.
+    # memory has many edges, one in fresh memory has two. Thirty of each seat that lie anywhere
+    # would make sixty of them strangers.
     assert all(count < 50 for count in neighbours["Slotted"]), neighbours
     assert neighbours["Plain"][2] < 50, neighbours
 
