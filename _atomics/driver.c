@@ -26,6 +26,12 @@ static void wait_for_lock(int round);
 #include "mailbox.h"
 #undef _Thread_local
 #include "rings.h"
+typedef struct { /* as much of a house as a list knows, and something that only its holder may touch */
+    void *next_house;
+    struct { _Atomic char queued; } cell;
+    int64_t turns;
+} HouseBase;
+#include "house_list.h"
 
 #ifndef ROUNDS
 #define ROUNDS 20000
@@ -473,6 +479,46 @@ static void check_rings(void)
     expect("turns of the items in all rings", found, otv_load(&turns));
 }
 
+/* ---- a list of houses: its owner pops, the others steal, and all append -------------------------- */
+
+static HouseBase house[6 * THREADS];
+static house_list ready;
+static otv_cell house_turns;
+
+static void queueing(int number)
+{
+    bool wrapped;
+    for (int i = 0; i < ROUNDS; i++) {
+        HouseBase *mine = number == 0 ? house_list_pop(&ready, 1)
+                                      : house_list_try_steal(&ready, number + 1);
+        if (mine == NULL)
+            continue;
+        if (mine->next_house != NULL || mine->cell.queued)
+            fail("a house that is in a list and out of it", 1, 0);
+        mine->turns++;
+        otv_get_and_add(&house_turns, 1, &wrapped);
+        house_list_append(&ready, mine, number + 1);
+    }
+}
+
+static void check_list(void)
+{
+    HouseBase *mine;
+    int64_t found = 0, count = 0;
+    for (int i = 0; i < 6 * THREADS; i++)
+        expect("houses in a list", house_list_append(&ready, &house[i], 1), i + 1);
+    together(queueing);
+    expect("size of the list", house_list_size(&ready), 6 * THREADS);
+    for (; (mine = house_list_pop(&ready, 1)) != NULL; count++) {
+        found += mine->turns;
+        mine->turns = INT64_MIN / (6 * THREADS); /* found twice, it spoils the sum */
+        if (count == 6 * THREADS - 2)
+            expect("a theft of the last house", house_list_try_steal(&ready, 2) != NULL, false);
+    }
+    expect("houses in the end", count, 6 * THREADS);
+    expect("turns of the houses", found, otv_load(&house_turns));
+}
+
 /* ---- reading comes before writing ------------------------------------------------------------- */
 
 /* In memory that cannot be written, a compare-and-set ends the program even if it fails: it takes
@@ -486,6 +532,7 @@ static void check_reads_first(void)
         otv_inbox in;
         otv_outbox out;
         otv_ring empty, thief;
+        house_list none;
     } *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         fail("memory", 0, 1);
@@ -499,6 +546,8 @@ static void check_reads_first(void)
     expect("mail in an empty mailbox", otv_pop((otv_mailbox){&page->in, &page->out}) != NULL, false);
     expect("an empty ring's item", otv_ring_pop(&page->empty, 2) != NULL, false);
     expect("a theft from it", otv_ring_steal_half(&page->empty, &page->thief, 2) != NULL, false);
+    expect("an empty list's house", house_list_pop(&page->none, 2) != NULL, false);
+    expect("a theft from it", house_list_try_steal(&page->none, 2) != NULL, false);
     munmap(page, sizeof *page);
 }
 
@@ -512,6 +561,7 @@ int main(void)
     expect("additions under the lock", guarded, (long long)ROUNDS * THREADS);
     check_contest();
     check_house();
+    check_list();
     check_bell();
     check_reads_first();
     puts("driver: all checks passed");

@@ -1,19 +1,14 @@
 /* HouseQueue: a thread's READY houses, high priority before normal, in C.
  *
  * The twin of PriorityHouseQueue in otavia_ft/schedule/queues.py, where the rules are explained and
- * which the explorer searches; the tests of the two are the same. It differs in one point: no
- * Python runs between lock and unlock here, so the count is part of what the lock protects.
+ * which the explorer searches; the tests of the two are the same. Its two lists are house_list.h's.
  *
  * A list owns one reference to each of its houses: `head` owns the first, `next_house` of each owns
- * the one behind it. So the collector sees all of them through their ordinary fields.
+ * the one behind it. So the collector sees all of them through their ordinary fields. `list_append`
+ * makes that reference, who takes a house gets it.
  */
 
-typedef struct {
-    otv_cell lock;
-    HouseBase *head;
-    HouseBase *tail;
-    _Atomic int64_t size;
-} house_list;
+#include "house_list.h"
 
 typedef struct {
     PyObject_HEAD
@@ -25,94 +20,33 @@ typedef struct {
 
 static PyTypeObject *house_base_type, *house_queue_type;
 
-static inline void list_lock(house_list *list)
-{
-    otv_lock(&list->lock, current_thread_id());
-}
-
-static inline int64_t list_size(house_list *list)
-{
-    return atomic_load_explicit(&list->size, memory_order_seq_cst);
-}
-
-/* To the tail. The size is a read-modify-write for the reason given in queues.py: the enqueuer goes
- * on to look whether somebody sleeps, and whoever falls asleep looks at the size. */
 static int64_t list_append(house_list *list, HouseBase *house)
 {
     Py_INCREF(house);
     put_field(&house->next_house, NULL); /* Python's queues leave a None there */
-    atomic_store_explicit(&house->cell.queued, 1, memory_order_relaxed);
-    list_lock(list);
-    OTV_SEE(queued, house);
-    if (list->tail == NULL)
-        list->head = house;
-    else
-        list->tail->next_house = (PyObject *)house;
-    list->tail = house;
-    int64_t count = atomic_fetch_add_explicit(&list->size, 1, memory_order_seq_cst) + 1;
-    otv_unlock(&list->lock);
-    return count;
+    return house_list_append(list, house, current_thread_id());
 }
 
-/* The house behind the one that runs now. With many actors it is in no cache, and its turn would
- * begin by waiting for memory several times; fetched now, it comes while its predecessor runs. Under
- * the lock, because without it a thief might be ending that very house. */
-static inline void list_fetch_ahead(HouseBase *house)
-{
-    for (char *line = (char *)house; line < (char *)(house + 1); line += 64)
-        __builtin_prefetch(line, 1);
-}
-
-static HouseBase *list_unlink(house_list *list)
-{
-    HouseBase *head = list->head;
-    if (head != NULL) {
-        OTV_STEP(); /* whoever comes without the lock takes the same house */
-        OTV_SEE(unqueued, head);
-        list->head = (HouseBase *)head->next_house;
-        head->next_house = NULL;
-        atomic_store_explicit(&head->cell.queued, 0, memory_order_relaxed);
-        if (list->head == NULL)
-            list->tail = NULL;
-        else
-            list_fetch_ahead(list->head);
-        atomic_fetch_sub_explicit(&list->size, 1, memory_order_seq_cst);
-    }
-    return head;
-}
-
-/* From the head, with its reference; NULL when empty. An empty list costs a load and no lock. */
 static HouseBase *list_pop(house_list *list)
 {
-    if (list_size(list) == 0)
-        return NULL;
-    list_lock(list);
-    HouseBase *head = list_unlink(list);
-    otv_unlock(&list->lock);
-    return head;
+    return house_list_pop(list, current_thread_id());
 }
 
-/* By another thread: never waits, never takes the last one. */
 static HouseBase *list_try_steal(house_list *list)
 {
-    if (list_size(list) <= 1 || !otv_try_lock(&list->lock, current_thread_id()))
-        return NULL;
-    HouseBase *head = list->head != list->tail ? list_unlink(list) : NULL;
-    OTV_SEE(stolen, head, list_size(list));
-    otv_unlock(&list->lock);
-    return head;
+    return house_list_try_steal(list, current_thread_id());
 }
 
 static int64_t queue_size(HouseQueue *queue)
 {
-    return list_size(&queue->high) + list_size(&queue->normal);
+    return house_list_size(&queue->high) + house_list_size(&queue->normal);
 }
 
 static int64_t queue_enqueue(HouseQueue *queue, HouseBase *house)
 {
     if (atomic_load_explicit(&house->cell.high_priority, memory_order_relaxed))
-        return list_append(&queue->high, house) + list_size(&queue->normal);
-    return list_append(&queue->normal, house) + list_size(&queue->high);
+        return list_append(&queue->high, house) + house_list_size(&queue->normal);
+    return list_append(&queue->normal, house) + house_list_size(&queue->high);
 }
 
 static HouseBase *queue_dequeue(HouseQueue *queue)
@@ -178,12 +112,12 @@ static Py_ssize_t HouseQueue_length(HouseQueue *self)
 
 static PyObject *HouseQueue_get_high(HouseQueue *self, void *Py_UNUSED(closure))
 {
-    return PyLong_FromLongLong(list_size(&self->high));
+    return PyLong_FromLongLong(house_list_size(&self->high));
 }
 
 static PyObject *HouseQueue_get_stealable(HouseQueue *self, void *Py_UNUSED(closure))
 {
-    return PyBool_FromLong(list_size(&self->high) > 1 || list_size(&self->normal) > 1);
+    return PyBool_FromLong(house_list_size(&self->high) > 1 || house_list_size(&self->normal) > 1);
 }
 
 static int HouseQueue_traverse(HouseQueue *self, visitproc visit, void *arg)

@@ -161,8 +161,8 @@ def test_a_planted_use_after_free_is_reported(address_sanitizer, root):
 def edited(root: Path, folder: Path, header: str, sound: str, broken: str) -> Path:
     """A copy of the driver and its headers, in which one text is replaced by another."""
     (folder / "_atomics").mkdir()
-    for name in ("driver.c", "marks.h", "atomics.h", "mailbox.h", "rings.h", "bell.h"):
-        text = (root / "_atomics" / name).read_text()
+    for path in [root / "_atomics" / "driver.c", *(root / "_atomics").glob("*.h")]:
+        name, text = path.name, path.read_text()
         if name == header:
             assert text.count(sound) == 1
             text = text.replace(sound, broken)
@@ -185,8 +185,13 @@ def edited(root: Path, folder: Path, header: str, sound: str, broken: str) -> Pa
         # A theft under one of the two locks, a pop under none.
         ("rings.h", "    otv_ring_lock(second, me);\n", ""),
         ("rings.h", "*item = NULL;\n    otv_ring_lock(ring, me);\n", "*item = NULL;\n"),
+        # A house taken or linked without the list's lock.
+        ("house_list.h", "return NULL;\n    otv_lock(&list->lock, me);\n", "return NULL;\n"),
+        ("house_list.h", "    otv_lock(&list->lock, me);\n    OTV_SEE(queued", "    OTV_SEE(queued"),
+        ("house_list.h", "|| !otv_try_lock(&list->lock, me)", ""),
     ],
-    ids=["push", "fetch", "try_lock", "lazy_set", "steal_half", "ring_pop"],
+    ids=["push", "fetch", "try_lock", "lazy_set", "steal_half", "ring_pop", "list_pop",
+         "list_append", "list_steal"],
 )  # fmt: skip
 def test_a_memory_order_that_is_too_weak_is_reported(
     thread_sanitizer, root, tmp_path, header, sound, broken

@@ -47,8 +47,8 @@ _LINK = """\
 """
 
 _POP = """\
-    list_lock(list);
-    HouseBase *head = list_unlink(list);
+    otv_lock(&list->lock, me);
+    HouseBase *head = house_list_unlink(list);
     otv_unlock(&list->lock);
     return head;
 """
@@ -166,18 +166,18 @@ MUTANTS = (
     Mutant(
         "c-unlocked-pop",
         breaks="the owner takes a house from the list in C without its lock",
-        native=_by("queue.c", (_POP, "    return list_unlink(list);\n")),
+        native=_by("house_list.h", (_POP, "    return house_list_unlink(list);\n")),
         workload="parts",
     ),
     Mutant(
         "c-steal-the-last",
         breaks="a thief in C takes the last house of a list as well",
         native=_by(
-            "queue.c",
-            ("if (list_size(list) <= 1 ||", "if (list_size(list) <= 0 ||"),
+            "house_list.h",
+            ("if (house_list_size(list) <= 1 ||", "if (house_list_size(list) <= 0 ||"),
             (
-                "HouseBase *head = list->head != list->tail ? list_unlink(list) : NULL;",
-                "HouseBase *head = list_unlink(list);",
+                "HouseBase *head = list->head != list->tail ? house_list_unlink(list) : NULL;",
+                "HouseBase *head = house_list_unlink(list);",
             ),
         ),
         workload="parts",

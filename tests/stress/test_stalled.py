@@ -59,7 +59,7 @@ stalled.BUILDS = pathlib.Path(tempfile.mkdtemp())
 made = []
 stalled._make = lambda folder, texts: (made.append(folder.name), folder.mkdir())
 first, second = stalled.built({}), stalled.built({})
-other = stalled.built({"queue.c": [("<= 1 ||", "<= 0 ||")]})
+other = stalled.built({"house_list.h": [("<= 1 ||", "<= 0 ||")]})
 print(json.dumps([first == second, other != first, len(made)]))
 """)
     assert (same, other, made) == (True, True, 2)
@@ -71,7 +71,7 @@ import json, tempfile, pathlib
 from stress.parallel import stalled
 stalled.BUILDS = pathlib.Path(tempfile.mkdtemp())
 try:
-    stalled.built({"queue.c": [("<= 1 ||", "<= ||")]})
+    stalled.built({"house_list.h": [("<= 1 ||", "<= ||")]})
 except stalled.BuildError as error:
     print(json.dumps(str(error)))
 """)
