@@ -26,7 +26,10 @@ typedef struct {
 
     otv_inbox lively[BOXES - BOX_ask]; /* ask, notice, event */
     otv_cell state;
-    /* Of the house that is made of this cell: see lane.h. */
+    /* Of the house that is made of this cell: see lane.h. Both are relaxed wherever they are
+     * touched: who queues the house has won its transition to READY and so sees what the runner
+     * before it has written, and nobody else goes by them. A raise that comes too late for that
+     * counts the next time. */
     _Atomic char high_priority; /* any thread that delivers may raise it */
     _Atomic char queued; /* whether a HouseQueue holds it: a second one would tear the first apart */
 
@@ -305,7 +308,7 @@ static PyObject *HouseCell_get_runner(HouseCell *self, void *Py_UNUSED(closure))
 }
 
 /* The mailboxes hold references, so the collector must see them. It runs with the world stopped,
- * and no step above can be stopped half-way. */
+ * and no step above can be stopped half-way; so its loads need no order, and have the default. */
 static int visit_chain(otv_node *node, visitproc visit, void *arg)
 {
     for (; node != NULL; node = node->next)

@@ -133,7 +133,9 @@ static inline int64_t otv_size(otv_mailbox box)
     return atomic_load_explicit(&box.in->pushed, memory_order_relaxed) - popped;
 }
 
-/* Only the consumer writes it, so a load and a store do. */
+/* Only the consumer writes it, so a load and a store do. The load is relaxed: it reads what this
+ * thread has stored, or a consumer before it, and then the house's transitions lie between. The
+ * store is a release: it pairs with the acquire in otv_size. */
 static inline void otv_popped(otv_outbox *box, int64_t n)
 {
     int64_t popped = atomic_load_explicit(&box->popped, memory_order_relaxed);
@@ -159,7 +161,9 @@ static inline otv_node *otv_fetch(otv_inbox *box)
     return first;
 }
 
-/* Consumer only: in front of everything that waits. */
+/* Consumer only: in front of everything that waits. Counted first, as in otv_push. The load of `out`
+ * is relaxed, for only the consumer writes it; the store is a release, which pairs with the acquire
+ * in otv_has_mail: who finds a node there finds it whole. */
 static inline bool otv_push_front(otv_mailbox box, void *message)
 {
     otv_node *node = otv_new_node(message);
@@ -176,7 +180,9 @@ static inline bool otv_push_front(otv_mailbox box, void *message)
     return true;
 }
 
-/* Consumer only. NULL when empty. */
+/* Consumer only. NULL when empty. The orders on `out` are those of otv_push_front. Its store comes
+ * before that of the count, which is a release: who sees the message counted as popped (otv_size)
+ * does not find it in `out` any more. */
 static inline void *otv_pop(otv_mailbox box)
 {
     otv_node *first = atomic_load_explicit(&box.out->out, memory_order_relaxed);

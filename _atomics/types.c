@@ -344,6 +344,7 @@ bool cell_compare_and_set(otv_cell *cell, int64_t expected, int64_t desired)
     return otv_compare_and_set(cell, expected, desired);
 }
 int64_t cell_get_and_set(otv_cell *cell, int64_t value) { return otv_get_and_set(cell, value); }
+/* Seq-cst, as otv_get_and_add, but it wraps, so that one instruction will do. */
 int64_t cell_get_and_add(otv_cell *cell, int64_t n)
 {
     return atomic_fetch_add_explicit(&cell->value, n, memory_order_seq_cst);

@@ -30,7 +30,8 @@ class Wheel:
         self.time = 0.0
         self.timer = Timer(TICK, lambda: self.time)
         before = resident()
-        self.pending = [self.timer.after(10.0 + i % SPREAD, ignore, i) for i in range(pending)]
+        after = self.timer.after
+        self.pending = [after(10.0 + i * SPREAD / pending, ignore, i) for i in range(pending)]
         self.bytes = (resident() - before) / pending if pending else 0.0
 
     def add_and_cancel(self, n: int) -> float:

@@ -30,7 +30,6 @@ __all__ = [
     "Mailbox",
     "SpinLock",
     "Transition",
-    "lane_face",
     "make_immortal",
     "me",
     "set_me",
@@ -48,7 +47,7 @@ def _native_lane() -> bool:
 
 
 NATIVE_LANE = _native_lane()
-lane_face: dict[str, Any] = _face
+lane_face: dict[str, Any] = _face  # for the runtime's own modules: not in __all__
 
 if TYPE_CHECKING:
 

@@ -38,7 +38,7 @@ from otavia_ft.pressure import Pressure
 from otavia_ft.schedule import memory
 from otavia_ft.schedule.pinned import PinnedScheduler
 from otavia_ft.schedule.pool import PoolScheduler
-from otavia_ft.schedule.thread import ThreadStatistics
+from otavia_ft.schedule.statistics import ThreadStatistics
 from otavia_ft.shutdown import Shutdown
 from otavia_ft.timer import Timer, TimerThread, check_timeout
 
@@ -50,7 +50,12 @@ _gil_told = AtomicInt()
 
 @dataclass(frozen=True, slots=True)
 class SystemStatistics:
-    """A look at a system: sums over its threads, and the threads."""
+    """A look at a system: sums over its threads, and the threads.
+
+    `ready` is what waits in any queue, `high` those of it that are of high priority, and
+    `shared_backlog` what waits for no thread in particular (the pool's global ring). `steals` are
+    as many taken as given.
+    """
 
     name: str
     running: bool
@@ -59,6 +64,11 @@ class SystemStatistics:
     turns: int
     messages: int
     steals: int
+    parks: int
+    wakeups: int
+    selector_rebuilds: int
+    ready: int
+    high: int
     shared_backlog: int
     timers: int
     open_asks: int
@@ -273,6 +283,7 @@ class ActorSystem:
     def statistics(self) -> SystemStatistics:
         """Counters as of about now; cheap enough to ask for often."""
         threads = self.scheduler.statistics()
+        shared = self.scheduler.shared_backlog
         return SystemStatistics(
             name=self.name,
             running=self.running,
@@ -281,7 +292,12 @@ class ActorSystem:
             turns=sum(t.turns for t in threads),
             messages=sum(t.messages for t in threads),
             steals=sum(t.steals_taken for t in threads),
-            shared_backlog=self.scheduler.shared_backlog,
+            parks=sum(t.parks for t in threads),
+            wakeups=sum(t.wakeups for t in threads),
+            selector_rebuilds=sum(t.selector_rebuilds for t in threads),
+            ready=shared + sum(t.queues.ready for t in threads),
+            high=sum(t.queues.high for t in threads),
+            shared_backlog=shared,
             timers=len(self.timer),
             open_asks=len(self.outside),
             dead_letters=self.dead_letters.total,

@@ -30,7 +30,9 @@ import heapq
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from otavia_ft.doors import AtomicInt, Bell, SpinLock, now
@@ -40,6 +42,11 @@ __all__ = ["Timer", "TimerTask", "TimerThread", "check_timeout"]
 
 _log = logging.getLogger("otavia_ft.timer")
 
+# A time further away than this is meant for another clock: seconds of time.time() lie half a
+# century ahead of a clock that begins when the machine does.
+_FAR_YEARS = 20
+_FAR = _FAR_YEARS * 365.25 * 86_400
+
 
 def check_timeout(seconds: Any) -> None:
     """Refuse what is no time to wait, before anything else has happened."""
@@ -47,6 +54,12 @@ def check_timeout(seconds: Any) -> None:
         raise TypeError(f"timeout={seconds!r}: give a number of seconds above 0, or None")
     if not 0 < seconds < math.inf:
         raise ValueError(f"timeout={seconds!r}: give a number of seconds above 0, or None")
+
+
+def _check_period(seconds: float) -> None:
+    # A nanosecond, because the number of periods in the time since has to be finite.
+    if not 1e-9 <= seconds < math.inf:
+        raise ValueError(f"a period of {seconds!r} seconds: give a finite number, 1e-9 or more")
 
 
 def _nothing(_: Any) -> None:
@@ -98,9 +111,15 @@ class Timer:
     """The wheel. Any thread may add and cancel; one at a time, the driver, calls `fire_due` and
     `next_due`."""
 
-    def __init__(self, tick: float, clock: Callable[[], float] = now) -> None:
+    def __init__(
+        self,
+        tick: float,
+        clock: Callable[[], float] = now,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._tick = tick
         self._clock = clock
+        self._wall = wall  # what a datetime is compared with, once
         self._start = clock()
         self._lock = SpinLock()
         self._ids = AtomicInt()
@@ -136,15 +155,33 @@ class Timer:
         task = TimerTask(self, number or self.new_id(), action, argument)
         if not 0 <= seconds < math.inf:
             raise ValueError(f"a delay of {seconds!r} seconds: give a finite number from 0 up")
-        if period is not None and not 0 < period < math.inf:
-            raise ValueError(f"a period of {period!r} seconds: give a finite number above 0")
+        if period is not None:
+            _check_period(period)
         task.period = period
         self._add(task, self._clock() + seconds)
         return task
 
-    def at(self, when: float, action: Callable[[Any], Any], argument: Any = None) -> TimerTask:
-        """Call `action(argument)` at a time of this timer's clock (monotonic seconds)."""
-        return self.after(max(0.0, when - self._clock()), action, argument)
+    def at(
+        self,
+        when: float | datetime,
+        action: Callable[[Any], Any],
+        argument: Any = None,
+        period: float | None = None,
+        number: int | None = None,
+    ) -> TimerTask:
+        """Call `action(argument)` at a time, and then every `period` seconds if one is given.
+
+        `when` is a time of this timer's clock, which is `time.monotonic()`, or a datetime with a
+        time zone. The latter is converted here and now: who sets the machine's clock later does
+        not move the timer. A time that has passed means at once; a periodic one is due at
+        when + n * period all the same.
+        """
+        task = TimerTask(self, number or self.new_id(), action, argument)
+        if period is not None:
+            _check_period(period)
+        task.period = period
+        self._add(task, self._time_of(when))
+        return task
 
     def cancel(self, task: TimerTask) -> bool:
         """See `TimerTask.cancel`.
@@ -212,6 +249,26 @@ class Timer:
         return self._count
 
     # ---- inside
+
+    def _time_of(self, when: Any) -> float:
+        """What `at` was given, on this timer's clock."""
+        due, now = when, self._clock()
+        if isinstance(when, datetime):
+            if when.utcoffset() is None:
+                raise ValueError(
+                    f"when={when!r} has no time zone: when.astimezone() takes it for local time"
+                )
+            due = now + (when.timestamp() - self._wall())
+        elif isinstance(when, bool) or not isinstance(when, (int, float)):
+            raise TypeError(
+                f"when={when!r}: give seconds of time.monotonic(), or a datetime with a time zone"
+            )
+        if not now - _FAR <= due <= now + _FAR:
+            raise ValueError(
+                f"when={when!r} is not within {_FAR_YEARS} years of now, {now!r}: give seconds of "
+                "time.monotonic(), not of time.time(), or a datetime with a time zone"
+            )
+        return float(due)
 
     def _tick_of_now(self) -> int:
         passed = self._clock() - self._start

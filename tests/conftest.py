@@ -94,6 +94,13 @@ def free_threaded() -> None:
 
 
 @pytest.fixture
+def with_gil() -> None:
+    """Skip a test that has a meaning only where there always is a GIL."""
+    if FREE_THREADED:
+        pytest.skip("this build of CPython can do without a GIL")
+
+
+@pytest.fixture
 def run_python(tmp_path: Path) -> RunPython:
     """Run ``python -W error ... -c code`` in a child with a clean environment.
 

@@ -747,6 +747,24 @@ print(sys.getrefcount(thing) == count)
 """)
         assert (result.stdout, result.stderr) == ("True\nTrue\n", "")
 
+    @pytest.mark.usefixtures("with_gil")
+    def test_on_a_build_with_the_gil_it_is_counted_as_before(self, run_python):
+        result = run_python("""
+import sys, weakref
+from otavia_ft.atomic import make_immortal
+class Thing: pass
+thing = Thing()
+count = sys.getrefcount(thing)
+make_immortal(thing)
+more = [thing] * 1000
+print(sys.getrefcount(thing) - count)
+del more
+watch = weakref.ref(thing)
+del thing
+print(watch())
+""")
+        assert (result.stdout, result.stderr) == ("1000\nNone\n", "")
+
     def test_what_an_immortal_object_holds_survives_the_collector(self, run_python):
         result = run_python("""
 import gc, weakref

@@ -114,6 +114,7 @@ class TestCallbackTable:
             "notice_self_first",
             "later",
             "after",
+            "at",
             "resume_channel",
         ]
     )

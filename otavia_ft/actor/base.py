@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, MutableMapping
+from datetime import datetime
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,7 +36,7 @@ from otavia_ft.stack.stack import (
     Stack,
 )
 from otavia_ft.stack.state import StackState, StackYield
-from otavia_ft.timer import TimerTask
+from otavia_ft.timer import Timer, TimerTask
 
 if TYPE_CHECKING:
     from otavia_ft.house.bounded import Overflow
@@ -240,7 +241,19 @@ class AbstractActor:
 
     def after(self, seconds: float, attach: Any = None, *, every: float | None = None) -> TimerTask:
         """Have `handle_actor_timeout` called in a while, and then every so often if asked to."""
-        return timer_of(_house_of(self, "self.after()"), seconds, attach, every)
+        return timer_of(_house_of(self, "self.after()"), Timer.after, seconds, attach, every)
+
+    def at(
+        self, when: float | datetime, attach: Any = None, *, every: float | None = None
+    ) -> TimerTask:
+        """Have `handle_actor_timeout` called at a time, and then every so often if asked to.
+
+        `when` is in seconds of `time.monotonic()` (`self.system.timer.time()` tells it, and in a
+        `TestSystem` the virtual time), or a datetime with a time zone, which is converted at the
+        call. A time that has passed means at once. With `every` the next ones are due at
+        when + n * every, those that have passed already left out.
+        """
+        return timer_of(_house_of(self, "self.at()"), Timer.at, when, attach, every)
 
 
 class _ActorLogger(logging.LoggerAdapter[logging.Logger]):
@@ -330,11 +343,17 @@ class _ActorTimer(TimerTask):
             _remember(house, self)
 
 
-def timer_of(house: House, seconds: float, attach: Any, every: float | None) -> TimerTask:
-    """A timer that belongs to an actor, and ends with it."""
+def timer_of(
+    house: House,
+    start: Callable[..., TimerTask],
+    when: float | datetime,
+    attach: Any,
+    every: float | None,
+) -> TimerTask:
+    """A timer that belongs to an actor, and ends with it. `start`: Timer.after, or Timer.at."""
     timer = house.scheduler.system.timer
     number = timer.new_id()
-    task = timer.after(seconds, house.inform, TimeoutEvent(number, attach), every, number)
+    task = start(timer, when, house.inform, TimeoutEvent(number, attach), every, number)
     known = _ActorTimer(house, task)
     _remember(house, known)
     return known

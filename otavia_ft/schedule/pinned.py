@@ -9,7 +9,8 @@ from otavia_ft.doors import AtomicInt
 from otavia_ft.house.house import Scheduler
 from otavia_ft.schedule.crew import Crew
 from otavia_ft.schedule.placement import TilingThreadSelector
-from otavia_ft.schedule.thread import ActorThread, ThreadStatistics
+from otavia_ft.schedule.statistics import ThreadStatistics
+from otavia_ft.schedule.thread import ActorThread
 
 if TYPE_CHECKING:
     from otavia_ft.system import ActorSystem

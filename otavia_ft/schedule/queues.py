@@ -103,6 +103,8 @@ class FIFOHouseQueue:
 
     __slots__ = ("_houses",)
 
+    high = 0  # it knows no priorities
+
     def __init__(self) -> None:
         self._houses = HouseList()
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from otavia_ft.context import Context
@@ -23,41 +22,16 @@ from otavia_ft.message import ResourceTimeoutEvent
 from otavia_ft.parking import Parker
 from otavia_ft.schedule.manager import HouseManager
 from otavia_ft.schedule.reactor import Reactor
+from otavia_ft.schedule.statistics import ThreadQueues, ThreadStatistics, look_at
 
 if TYPE_CHECKING:
     from otavia_ft.schedule.crew import Crew
     from otavia_ft.system import ActorSystem
     from otavia_ft.timer import TimerTask
 
-__all__ = ["ActorThread", "QueueStatistics", "Resource", "ThreadStatistics"]
+__all__ = ["ActorThread", "Resource"]
 
 _log = logging.getLogger("otavia_ft.thread")
-
-
-@dataclass(frozen=True, slots=True)
-class QueueStatistics:
-    """What waits on one thread."""
-
-    mounting: int
-    channels: int
-    business: int
-    business_high: int
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadStatistics:
-    """What one thread has done so far, and what it has before it."""
-
-    index: int
-    turns: int
-    messages: int
-    steals_taken: int
-    steals_given: int
-    parks: int
-    wakeups: int
-    selector_rebuilds: int
-    asleep: bool
-    queues: QueueStatistics
 
 
 class Resource(Protocol):
@@ -275,11 +249,8 @@ class ActorThread:
             wakeups=self.wakeups.load(),
             selector_rebuilds=self.reactor.rebuilds,
             asleep=self.parker.asleep,
-            queues=QueueStatistics(
-                mounting=len(manager.mounting),
-                channels=len(manager.channels),
-                business=len(manager.business),
-                business_high=manager.business.high,
+            queues=ThreadQueues(
+                look_at(manager.mounting), look_at(manager.channels), look_at(manager.business)
             ),
         )
 

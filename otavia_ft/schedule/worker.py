@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from otavia_ft.context import Context
 from otavia_ft.schedule.crew import Crew
 from otavia_ft.schedule.rings import Desk, ReadyQueue, Schedulable
-from otavia_ft.schedule.thread import ActorThread, ThreadStatistics
+from otavia_ft.schedule.statistics import QueueStatistics, ThreadStatistics
+from otavia_ft.schedule.thread import ActorThread
 
 if TYPE_CHECKING:
     from otavia_ft.house.house import House
@@ -80,5 +81,5 @@ class PoolWorker(ActorThread):
             common,
             steals_taken=self.desk.steals,
             steals_given=self.desk.ring.given,
-            queues=replace(common.queues, business=len(self.desk.ring)),
+            queues=replace(common.queues, business=QueueStatistics(len(self.desk.ring), 0)),
         )

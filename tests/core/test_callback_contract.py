@@ -56,7 +56,9 @@ PLACES = {
         "batch_ask_filter", "batch_notice_filter",
     ],
     "`StackState.resumable()`": ["resumable"],
-    "`handle_actor_timeout(event)`": ["handle_actor_timeout"],
+    "`handle_actor_timeout(event)`": [
+        "handle_actor_timeout of after", "handle_actor_timeout of at",
+    ],
     "`receive_event(event)`": ["receive_event"],
     "function given to `later(...)`": ["later"],
     "`before_restart()`, `restart()`, `after_restart()`": [
@@ -137,7 +139,7 @@ def bomb(place, called):
             at("post_stop")
 
         def handle_actor_timeout(self, event):
-            at("handle_actor_timeout")
+            at(f"handle_actor_timeout of {event.attach}")
 
         def receive_event(self, event):
             at("receive_event")
@@ -163,7 +165,8 @@ def bomb(place, called):
             if "route" in place:
                 return super().resume_notice(stack)
             if stack.notice.word == "timer":
-                self.after(0.01)
+                self.after(0.01, "after")
+                self.at(self.system.timer.time() + 0.01, "at")
                 self.later(lambda: at("later"))
                 return stack.return_()
             at("resume_notice")

@@ -101,6 +101,7 @@ class TestHooks:
             actor.stop,
             lambda: actor.notice_self_first(1),
             lambda: actor.after(1),
+            lambda: actor.at(1),
         ):
             with pytest.raises(OutsideActor, match="inside a running actor"):
                 use()

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 
 import pytest
@@ -421,6 +422,7 @@ class TestAnothersSelf:
         "notice_self_first": lambda actor: actor.notice_self_first(1),
         "later": lambda actor: actor.later(print),
         "after": lambda actor: actor.after(1),
+        "at": lambda actor: actor.at(1),
     }
 
     @pytest.mark.parametrize("use", USES)
@@ -515,6 +517,21 @@ class TestTimers:
     def test_a_period_is_a_finite_number_above_zero(self, refused, every):
         error = refused(lambda actor, stack: actor.after(1, every=every))
         assert isinstance(error, ValueError)
+        error = refused(lambda actor, stack: actor.at(1, every=every))
+        assert isinstance(error, ValueError)
+
+    @pytest.mark.parametrize(
+        ("when", "says"),
+        [
+            (1_700_000_000.0, "time.monotonic(), not of time.time()"),
+            (datetime(2030, 1, 1), "has no time zone"),
+            ("noon", "or a datetime with a time zone"),
+        ],
+    )
+    def test_a_time_is_one_of_the_timers_clock_or_has_a_time_zone(self, refused, when, says):
+        error = refused(lambda actor, stack: actor.at(when))
+        assert isinstance(error, (ValueError, TypeError))
+        assert says in str(error)
 
 
 class TestConfig:

@@ -226,7 +226,8 @@ def test_statistics_show_what_waits_where(make_manual):
     system.scheduler.threads[1].desk.push(FunctionTask(lambda: None))
     statistics = system.statistics()
     assert statistics.shared_backlog == 3
-    assert [thread.queues.business for thread in statistics.threads] == [0, 1]
+    assert statistics.ready == 4
+    assert [thread.queues.business.ready for thread in statistics.threads] == [0, 1]
 
 
 # ---- the end

@@ -1,9 +1,11 @@
 """Timers on a virtual clock: when they fire, in what order, what cancels them, what they cost."""
 
 import math
+import re
 import signal
 import weakref
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -65,6 +67,64 @@ def test_a_timer_at_a_time_fires_at_that_time_or_at_once_if_it_has_passed(bench:
     assert bench.fired == [(5.0, "missed")]
     bench.advance(10)
     assert bench.fired[1:] == [(7.0, "later")]
+
+
+@pytest.mark.parametrize(("first", "due"), [(7.0, [7, 9, 11]), (5.0, [5, 7, 9]), (2.0, [5, 6, 8])])
+def test_a_periodic_timer_at_a_time_keeps_to_its_grid_even_if_it_began_in_the_past(
+    bench: Bench, first: float, due: list[float]
+) -> None:
+    bench.clock.time = 5.0
+    bench.timer.at(first, bench.note, "p", 2.0)
+    bench.advance(6.5)
+    assert [at for at, _ in bench.fired[:3]] == due
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-9))], ids=["UTC", "elsewhere"])
+def test_a_datetime_is_converted_at_the_call_and_not_moved_by_the_wall_clock(
+    zone: timezone,
+) -> None:
+    clock, wall = VirtualClock(), VirtualClock()
+    timer = Timer(TICK, clock, wall)
+    clock.time, wall.time = 50.0, 1_700_000_000.0
+    when = datetime.fromtimestamp(1_700_000_060, zone)
+    fired: list[str] = []
+    task = timer.at(when, fired.append, "a")
+    assert task.due == 110.0
+    timer.at(when - timedelta(days=1), fired.append, "missed")
+    wall.time += 3600.0  # somebody sets the clock
+    timer.fire_due()
+    assert fired == ["missed"]
+    clock.time = 110.0
+    timer.fire_due()
+    assert fired == ["missed", "a"]
+
+
+@pytest.mark.parametrize(
+    ("when", "error", "says"),
+    [
+        (1_700_000_000.0, ValueError, "not of time.time()"),
+        (1_700_000_000_000_000_000, ValueError, "not within 20 years"),
+        (-1e9, ValueError, "not within 20 years"),
+        pytest.param(10**400, ValueError, "not within 20 years", id="huge"),
+        (math.inf, ValueError, "not within 20 years"),
+        (-math.inf, ValueError, "not within 20 years"),
+        (math.nan, ValueError, "not within 20 years"),
+        (datetime.max.replace(tzinfo=UTC), ValueError, "not within 20 years"),
+        (datetime.min.replace(tzinfo=timezone(timedelta(hours=9))), ValueError, "not within"),
+        (datetime(2030, 1, 1), ValueError, "has no time zone"),
+        (date(2030, 1, 1), TypeError, "a datetime with a time zone"),
+        (timedelta(seconds=5), TypeError, "a datetime with a time zone"),
+        ("12:00", TypeError, "a datetime with a time zone"),
+        (None, TypeError, "a datetime with a time zone"),
+        (True, TypeError, "a datetime with a time zone"),
+    ],
+)
+def test_a_time_that_is_none_of_this_clock_s_is_refused_at_the_call(
+    bench: Bench, when: Any, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=re.escape(says)):
+        bench.timer.at(when, bench.note)
+    assert len(bench.timer) == 0
 
 
 @given(st.lists(st.floats(0, 100, allow_nan=False), min_size=1, max_size=20))
@@ -235,6 +295,18 @@ def test_a_delay_that_is_no_delay_is_refused(bench: Bench, seconds: float) -> No
         task.update(seconds)
     with pytest.raises(ValueError, match="a period of"):
         bench.after(1.0, period=seconds)
+    with pytest.raises(ValueError, match="a period of"):
+        bench.timer.at(1.0, bench.note, period=seconds)
+
+
+def test_a_period_too_short_to_be_counted_is_refused(bench: Bench) -> None:
+    """The number of missed ones would be infinite, and that in the timer's own thread."""
+    with pytest.raises(ValueError, match="a period of 1e-320"):
+        bench.after(0.0, period=1e-320)
+    bench.after(0.0, "p", 1e-9)
+    bench.clock.time = 1e6
+    bench.timer.fire_due()
+    assert set(bench.fired) == {(1e6, "p")}
 
 
 def test_a_delay_far_beyond_any_wheel_s_turn_is_one_entry_and_no_early_look(bench: Bench) -> None:
@@ -400,6 +472,35 @@ def test_an_actor_s_timers_come_as_its_timeouts_and_end_with_it(
     assert len(system.timer) == 0
     system.advance(10.0)
     assert actor.rung == ["once", "often", "often"]
+
+
+class RingingAt(Ringing):
+    def after_mount(self) -> None:
+        now = self.system.timer.time()
+        self.tasks = [self.at(now + 1.0, "once"), self.at(now + 2.0, "often", every=2.0)]
+        self.at(datetime.now(UTC) + timedelta(hours=1), "in an hour", every=86_400)
+
+
+def test_an_actor_s_timers_at_a_time_come_as_its_timeouts_and_end_with_it(
+    make_test_system: Callable[..., TestSystem],
+) -> None:
+    system = make_test_system()
+    actor = RingingAt()
+    address = system.build_actor(lambda: actor)
+    system.advance(5.0)
+    assert actor.rung == ["once", "often", "often"]
+    assert [task.pending for task in actor.tasks] == [False, True]
+    assert actor.tasks[1].cancel()
+    system.advance(3600.0)
+    assert actor.rung[3:] == ["in an hour"]
+    system.advance(86_400.0)
+    assert actor.rung[4:] == ["in an hour"]
+    assert len(system.timer) == 1
+    address.stop()
+    system.run()
+    assert len(system.timer) == 0
+    system.advance(86_400.0)
+    assert len(actor.rung) == 5
 
 
 def test_a_timer_of_the_last_hook_ends_with_the_actor_too(
