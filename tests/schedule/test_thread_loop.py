@@ -468,6 +468,23 @@ def test_a_wake_up_call_is_no_premature_wake_up(dry: tuple[Reactor, socket.socke
     assert reactor.rebuilds == 0
 
 
+def test_premature_wake_ups_count_in_a_row_and_a_poll_that_serves_a_channel_ends_the_row(
+    dry: tuple[Reactor, socket.socket],
+) -> None:
+    """A busy thread never waits: it learns by polls that its selector is in order."""
+    reactor, peer = dry
+    selector: Any = reactor._selector
+    for _ in range(3):
+        for _ in range(400):
+            reactor.wait()
+        assert reactor.rebuilds == 0
+        selector.dry = False
+        peer.send(b"x")
+        assert reactor.poll() == 1
+        selector.dry = True
+        assert reactor.poll() == 0  # which says nothing either way
+
+
 def test_a_rebuild_drops_a_channel_that_was_closed_and_keeps_the_others(
     dry: tuple[Reactor, socket.socket], caplog: pytest.LogCaptureFixture
 ) -> None:
