@@ -33,6 +33,8 @@ __all__ = ["ActorThread", "QueueStatistics", "Resource", "ThreadStatistics"]
 
 _log = logging.getLogger("otavia_ft.thread")
 
+LAST_ROUNDS = 100  # of functions, at the close: one that posts itself again would never end
+
 
 @dataclass(frozen=True, slots=True)
 class QueueStatistics:
@@ -230,10 +232,12 @@ class ActorThread:
         return now_ns() + budget
 
     def _run_events(self) -> int:
+        """As many as wait at the start: a function that posts itself again has its next turn in the
+        next loop."""
         count = 0
         if not self.events.has_mail(1 << Mailbox.EVENT):
             return 0
-        for event in self.events.drain(Mailbox.EVENT, 1 << 62):
+        for event in self.events.drain(Mailbox.EVENT, self.events.size(Mailbox.EVENT)):
             count += 1
             try:
                 if type(event) is ResourceTimeoutEvent:
@@ -291,6 +295,8 @@ class ActorThread:
 
     def close(self) -> None:
         """After the thread has ended: what was left for it to run, run here; the mail is buried."""
-        self._run_events()
+        for _ in range(LAST_ROUNDS):
+            if not self._run_events():
+                break
         self.manager.close()
         self.reactor.close()
