@@ -331,6 +331,8 @@ class House(HouseBase):
         if context.later:
             self._run_later(context)
         context.house = None
+        if self.promises.count == 0:
+            self.high_priority = True  # or a new actor would wait behind all that have had a turn
         # Still MOUNTING up to here: nobody could run a turn while the hooks ran.
         self.end_mount()
         if self.has_mail(EVERYTHING) and self.try_ready():

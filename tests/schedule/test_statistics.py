@@ -75,7 +75,8 @@ def test_what_waits_is_shown_by_queue(make_test_system: Callable[..., TestSystem
     assert queues() == (4, 0, 0, 0)
     system.run()
     assert queues() == (0, 0, 0, 0)
-    state[0].house.high_priority = True
+    for address in state[1:]:
+        address.house.high_priority = False
     for address in (*state, io):
         address.notice(Go())
     assert queues() == (0, 1, 3, 1)
