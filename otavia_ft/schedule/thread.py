@@ -1,8 +1,8 @@
 """ActorThread: one a core, each running the same loop of three phases.
 
     Phase 1  IO           serve ready channels; block only if there is nothing else to do at all
-    Phase 2  IO pipeline  IO actors and mounts, to the end; thread events: time-outs of the thread's
-                          own resources, functions to run here, cleaners
+    Phase 2  IO pipeline  IO actors and mounts, whatever the time; thread events: time-outs of the
+                          thread's own resources, functions to run here, cleaners
     Phase 3  business     state actors, until the deadline
     then, if all of that was nothing: try to steal one house
 
