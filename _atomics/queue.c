@@ -65,6 +65,12 @@ static HouseBase *queue_dequeue(HouseQueue *queue)
     return list_pop(&queue->normal);
 }
 
+/* The owner's time for business is over: if a normal house waits, it is next. */
+static inline void queue_end_slice(HouseQueue *queue)
+{
+    queue->high_in_a_row = queue->ageing_limit;
+}
+
 static int HouseQueue_init(HouseQueue *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"ageing_limit", NULL};
@@ -97,6 +103,12 @@ static inline PyObject *house_or_none(HouseBase *house)
 static PyObject *HouseQueue_dequeue(HouseQueue *self, PyObject *Py_UNUSED(ignored))
 {
     return house_or_none(queue_dequeue(self));
+}
+
+static PyObject *HouseQueue_end_slice(HouseQueue *self, PyObject *Py_UNUSED(ignored))
+{
+    queue_end_slice(self);
+    Py_RETURN_NONE;
 }
 
 static PyObject *HouseQueue_try_steal(HouseQueue *self, PyObject *Py_UNUSED(ignored))
@@ -149,6 +161,8 @@ static PyMethodDef HouseQueue_methods[] = {
     {"enqueue", (PyCFunction)HouseQueue_enqueue, METH_O,
      "Any thread. The priority is the one that the house has now. Returns how many wait."},
     {"dequeue", (PyCFunction)HouseQueue_dequeue, METH_NOARGS, "The owner only."},
+    {"end_slice", (PyCFunction)HouseQueue_end_slice, METH_NOARGS,
+     "The owner, whose time for business is over: if a normal house waits, it is next."},
     {"try_steal", (PyCFunction)HouseQueue_try_steal, METH_NOARGS,
      "A thief: one house, high before normal; None when contended or too few."},
     {NULL},

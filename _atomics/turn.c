@@ -310,8 +310,10 @@ static PyObject *run_state_actors(SeatBase *self, ContextBase *context, long lon
         if (failed)
             return NULL;
         count++;
-        if (deadline >= 0 && count % self->stride == 0 && otv_monotonic_ns() >= deadline)
+        if (deadline >= 0 && count % self->stride == 0 && otv_monotonic_ns() >= deadline) {
+            queue_end_slice((HouseQueue *)self->business);
             break;
+        }
     }
     return PyLong_FromLongLong(count);
 }

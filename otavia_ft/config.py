@@ -42,16 +42,19 @@ class Config:
     min_budget_us: int = _setting(500, 1, 10_000_000, "least time for business in one loop")
     deadline_stride: int = _setting(16, 1, 1_000_000, "houses run between two looks at the clock")
     selector_rebuild_threshold: int = _setting(
-        512, 0, 1_000_000_000, "premature empty wake-ups before the selector is rebuilt; 0: never"
-    )
+        512, 0, 1_000_000_000,
+        "premature empty wake-ups in a row before the selector is rebuilt; 0: not for that",
+    )  # fmt: skip
 
     # Turns and priority
     throughput_budget: int = _setting(32, 1, 1_000_000_000, "messages an actor may handle a turn")
     high_priority_replies: int = _setting(2, 0, 1_000_000, "more queued replies make a house high")
     high_priority_events: int = _setting(4, 0, 1_000_000, "more queued events make a house high")
     ageing_limit: int = _setting(
-        64, 1, 1_000_000_000, "high houses in a row before a waiting normal one gets its turn"
-    )
+        64, 1, 1_000_000_000,
+        "high houses in a row before a waiting normal one gets its turn, "
+        "unless the slice of business ends before",
+    )  # fmt: skip
     batch_limit: int = _setting(1024, 1, 1_000_000_000, "most messages in one batch stack")
 
     # Mailboxes

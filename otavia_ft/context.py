@@ -79,7 +79,7 @@ class Context(ContextBase):
         self.owner = owner
         self.budget = budget
         self.seat = seat  # what this thread is the owner of: its HouseManager
-        # Functions to run on this thread at the end of the pass in hand.
+        # Functions to run at the end of the pass in hand; empty between two turns.
         self.later: deque[Callable[[], Any]] = deque()
         # The seam for object pools; see pool.py for why the default is to make everything anew.
         self.new_notice_stack: Callable[[], NoticeStack] = NoticeStack

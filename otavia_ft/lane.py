@@ -2,8 +2,10 @@
 
 The Python lane is the whole runtime, and where everything is explained; the explorer searches its
 interleavings. The native lane (`_atomics/lane.c`) is the same walk once more for the messages that
-are most common, step by step in the same order, at a fifth of the cost; whatever is not common it
-leaves to the Python functions. `OTAVIA_FT_LANE=python` switches it off. The tests run in both.
+are most common, step by step in the same order: about a quarter of the cost if many come at once,
+and a twentieth if each needs a turn of its own (counting and ping-pong of bench/messages.py).
+Whatever is not common it leaves to the Python functions. `OTAVIA_FT_LANE=python` switches it off.
+The tests run in both.
 
 How the two meet:
  - the fields that C touches are declared here, as base classes: C structures in the native lane,

@@ -6,6 +6,7 @@ Any object may be sent as a notice. Those who want types checked derive from `No
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,6 +24,7 @@ __all__ = [
     "ChannelTimeoutEvent",
     "Envelope",
     "Event",
+    "LaterEvent",
     "Notice",
     "PoisonPill",
     "ReactorEvent",
@@ -128,6 +130,13 @@ class AskTimeoutEvent(Event):
 
     ask_id: int
     sleep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LaterEvent(Event):
+    """What an actor's later tasks have queued in turn; for the end of its next pass."""
+
+    tasks: tuple[Callable[[], Any], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 The monitor looks at the memory every `memory_interval_ms`. While it says "busy", every notice sent
 by a thread that is no ActorThread sleeps `memory_sleep_ms` first. Actors are never slowed down:
-they are the ones who make memory free again.
+they are the ones who make memory free again. Nor are system messages: to stop an actor, or to
+restart it, makes memory free as well.
 
 When all is well this costs a sender nothing at all, not even a look at a flag: the throttled form
 of `notice` is put into the address classes while some system is busy, and taken out afterwards.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from otavia_ft.address import ActorAddress, Address, RobinAddress
 from otavia_ft.doors import me
+from otavia_ft.message import SystemMessage
 from otavia_ft.schedule.memory import Probe, is_busy
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def _throttled(plain: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     def notice(self: Address, message: Any) -> None:
         if me() is None:
             system = self._system()
-            if system.busy:
+            if system.busy and not isinstance(message, SystemMessage):
                 time.sleep(system.config.memory_sleep_ms / 1000)
         plain(self, message)
 

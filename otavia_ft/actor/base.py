@@ -233,7 +233,9 @@ class AbstractActor:
         house.put_front(4, message)
 
     def later(self, task: Callable[[], Any]) -> None:
-        """Run a function on this thread at the end of the pass, after the channel futures."""
+        """Run a function at the end of the pass, after the channel futures; what is queued inside
+        such a function runs at the end of the next pass, which comes whether there is mail or not.
+        """
         if not callable(task):
             raise TypeError(f"later() takes a function to call, not {task!r}")
         _house_of(self, "self.later()")

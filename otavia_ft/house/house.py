@@ -28,7 +28,7 @@ from otavia_ft.doors import HouseState, Mailbox
 from otavia_ft.errors import OtaviaError, StackError
 from otavia_ft.house import engine, gathering, handlers, lifecycle
 from otavia_ft.lane import HouseBase, laid_in_plots, twin
-from otavia_ft.message import AskTimeoutEvent, Envelope, Event, TimeoutEvent
+from otavia_ft.message import AskTimeoutEvent, Envelope, Event, LaterEvent, TimeoutEvent
 from otavia_ft.stack.promise import ChannelPromise, MessagePromise
 from otavia_ft.stack.stack import Stack
 from otavia_ft.stack.table import FutureDispatcher
@@ -174,7 +174,7 @@ class House(HouseBase):
         if mail & SYSTEM_BIT:
             left = self._dispatch_system(context, left)
         if self.stop_reason is not None:
-            return lifecycle.bury(self, left)
+            return lifecycle.bury(self, left, context)
         if mail & REPLY_BIT:
             box = self.drain(REPLY, left)
             for ids, reply in box:
@@ -206,13 +206,20 @@ class House(HouseBase):
         return left
 
     def _run_later(self, context: Context) -> None:
-        """The thread's later tasks, whoever queued them. What they queue comes in the next pass."""
+        """The later tasks of the pass in hand. What they queue comes at the end of the next pass.
+
+        It goes there by way of the house's own mail: then there is a next pass, on whatever thread
+        runs the house by then, and a task that always queues another uses up the budget.
+        """
         for _ in range(len(context.later)):
             task = context.later.popleft()
             try:
                 task()
             except BaseException as error:  # tasks are user code
                 self.log_failure(f"had a later task that failed: {task!r}", error)
+        if context.later:
+            self.put(EVENT, LaterEvent(tuple(context.later)))
+            context.later.clear()
 
     def _dispatch_asks(self, context: Context, left: int) -> int:
         actor: Any = self.actor
@@ -263,6 +270,8 @@ class House(HouseBase):
         try:
             if type(event) is TimeoutEvent:
                 actor.handle_actor_timeout(event)
+            elif type(event) is LaterEvent:
+                context.later.extend(event.tasks)
             else:
                 actor.receive_event(event)
         except BaseException as error:  # hooks are user code
@@ -322,6 +331,8 @@ class House(HouseBase):
         if context.later:
             self._run_later(context)
         context.house = None
+        if self.promises.count == 0:
+            self.high_priority = True  # or a new actor would wait behind all that have had a turn
         # Still MOUNTING up to here: nobody could run a turn while the hooks ran.
         self.end_mount()
         if self.has_mail(EVERYTHING) and self.try_ready():

@@ -17,7 +17,7 @@ from otavia_ft.doors import HouseState, Mailbox
 from otavia_ft.errors import ActorStopped, OtaviaError, described, fresh
 from otavia_ft.house import engine
 from otavia_ft.house.register import check_cleaner
-from otavia_ft.message import PoisonPill, SystemMessage
+from otavia_ft.message import LaterEvent, PoisonPill, SystemMessage
 
 if TYPE_CHECKING:
     from otavia_ft.context import Context
@@ -196,8 +196,9 @@ def _leave(house: House, reason: OtaviaError) -> None:
         family.ended(house, reason)
 
 
-def bury(house: House, left: int) -> int:
-    """A turn of a stopped house: dead letters for the mail, errors for the askers."""
+def bury(house: House, left: int, context: Context | None = None) -> int:
+    """A turn of a stopped house: dead letters for the mail, errors for the askers. Its later tasks
+    are run, if this is a turn."""
     reason = house.stop_reason
     assert reason is not None
     if house.family is not None:
@@ -210,6 +211,8 @@ def bury(house: House, left: int) -> int:
                 house.dead_letter(item.message, str(reason))
             elif mailbox is not Mailbox.EVENT:
                 house.dead_letter(item if mailbox is Mailbox.NOTICE else item[1], str(reason))
+            elif context is not None and type(item) is LaterEvent:
+                context.later.extend(item.tasks)
         left = box.left
     return left
 

@@ -35,7 +35,7 @@ class HouseManager(SeatBase):
         self._thread = thread
         config = system.config
         queue: type[PriorityHouseQueue] = HouseQueue or PriorityHouseQueue
-        # The native queue serves for mounts too: a new house is of normal priority.
+        # The native queue serves for mounts too: a house is of normal priority until it is mounted.
         self.mounting: FIFOHouseQueue = HouseQueue(1) if HouseQueue else FIFOHouseQueue()
         self.channels = queue(config.ageing_limit)
         self.business = queue(config.ageing_limit)
@@ -163,6 +163,7 @@ class HouseManager(SeatBase):
                 house.run_turn(context)
             count += 1
             if deadline is not None and count % stride == 0 and now_ns() >= deadline:
+                self.business.end_slice()
                 break
         return count
 

@@ -6,8 +6,9 @@ is in at most one list at a time: only the winner of a transition to READY may e
 
 `FIFOHouseQueue` is one such list. `PriorityHouseQueue` is two, each with its own lock: the priority
 is read once, when the house is enqueued. High ones go first, strictly, with one exception of our
-own: after `ageing_limit` high houses in a row, one normal house gets its turn, so that a house that
-keeps itself high cannot starve the others for ever.
+own: after `ageing_limit` high houses in a row, or at the end of a slice of business, whichever
+comes first, one normal house gets its turn. So a house that keeps itself high cannot starve the
+others.
 
 No call is made between lock and unlock. CPython runs the handlers of signals, and the collector
 with any `__del__`, right after a call; a handler that sends a message would come back here, on the
@@ -148,6 +149,10 @@ class PriorityHouseQueue:
             return house
         self._high_in_a_row = 0
         return self._normal.pop()
+
+    def end_slice(self) -> None:
+        """The owner, whose time for business is over: if a normal house waits, it is next."""
+        self._high_in_a_row = self._ageing_limit
 
     def try_steal(self) -> House | None:
         """A thief: one house, high before normal; None when contended or too few."""

@@ -7,7 +7,8 @@ one blocks on its bell.
 Some kernels and selectors have been seen to return early and empty-handed, over and over. Such
 *premature* wake-ups are counted (a return with nothing, from a wait that had no limit), and after
 `rebuild_threshold` of them in a row the selector is replaced. An ordinary poll that finds nothing
-is not one of them.
+is not one of them; one that finds something ends the row. A selector that raises is replaced at
+once.
 
 Whatever goes wrong here, with one channel or with the selector itself, the thread has to live on:
 it has its actors to run. A channel that can no longer be watched is dropped and named in the log.
@@ -77,7 +78,10 @@ class Reactor:
         """Serve what is ready now; returns how many channels were."""
         if self.channels == 0:
             return 0
-        return self.serve(self._select(0))
+        ready = self._select(0)
+        if ready:
+            self._premature = 0
+        return self.serve(ready)
 
     def wait(self) -> Ready:
         """Block until a channel is ready or the bell rings. What it returns is to be served, when

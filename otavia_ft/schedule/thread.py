@@ -1,8 +1,8 @@
 """ActorThread: one a core, each running the same loop of three phases.
 
     Phase 1  IO           serve ready channels; block only if there is nothing else to do at all
-    Phase 2  IO pipeline  IO actors and mounts, to the end; thread events: time-outs of the thread's
-                          own resources, functions to run here, cleaners
+    Phase 2  IO pipeline  IO actors and mounts, whatever the time; thread events: time-outs of the
+                          thread's own resources, functions to run here, cleaners
     Phase 3  business     state actors, until the deadline
     then, if all of that was nothing: try to steal one house
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["ActorThread", "Resource"]
 
 _log = logging.getLogger("otavia_ft.thread")
+
+LAST_ROUNDS = 100  # of functions, at the close: one that posts itself again would never end
 
 
 class Resource(Protocol):
@@ -204,10 +206,12 @@ class ActorThread:
         return now_ns() + budget
 
     def _run_events(self) -> int:
+        """As many as wait at the start: a function that posts itself again has its next turn in the
+        next loop."""
         count = 0
         if not self.events.has_mail(1 << Mailbox.EVENT):
             return 0
-        for event in self.events.drain(Mailbox.EVENT, 1 << 62):
+        for event in self.events.drain(Mailbox.EVENT, self.events.size(Mailbox.EVENT)):
             count += 1
             try:
                 if type(event) is ResourceTimeoutEvent:
@@ -262,6 +266,8 @@ class ActorThread:
 
     def close(self) -> None:
         """After the thread has ended: what was left for it to run, run here; the mail is buried."""
-        self._run_events()
+        for _ in range(LAST_ROUNDS):
+            if not self._run_events():
+                break
         self.manager.close()
         self.reactor.close()

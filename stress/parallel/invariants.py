@@ -84,7 +84,7 @@ _ALL = (
     Invariant(
         "priority-order",
         "The owner takes a high-priority house before a normal one, except that after ageing_limit "
-        "high ones in a row a normal one that waits is next.",
+        "high ones in a row, or a slice of business, a normal one that waits is next.",
         "In the Python lane, bare cases and cases with stealing: a thief may empty the list "
         "between look and take. In the native lane, all but the workload parts.",
     ),

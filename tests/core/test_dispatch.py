@@ -447,9 +447,23 @@ class TestCompleteRunning:
 
 
 class TestHighPriority:
-    def test_a_new_house_is_of_normal_priority_until_its_first_turn_has_ended(self, system):
+    @pytest.mark.parametrize("dispatcher", ["pinned", "pool"])
+    def test_a_new_house_is_high_from_its_mount_on_since_it_awaits_nothing(
+        self, make_test_system, dispatcher
+    ):
+        system = make_test_system(dispatcher=dispatcher)
         address = system.build_actor(Diary)
         assert address.house.high_priority is False
+        system.run()
+        assert address.house.high_priority is True
+
+    def test_mail_that_came_before_the_mount_is_queued_with_high_priority(self, system):
+        business = system.manual.threads[0].manager.business
+        address = system.build_actor(Diary)
+        address.notice(Say(1))
+        thread = system.manual.threads[0]
+        thread.manager.run_channels_actors(thread.context)
+        assert (len(business), business.high) == (1, 1)
 
     def test_without_an_outstanding_ask_it_is_high_after_a_turn(self, system):
         address = system.build_actor(Diary)

@@ -11,7 +11,6 @@ from otavia_ft.pool import ThreadPool, alone
 from otavia_ft.stack.promise import MessageFuture
 from otavia_ft.stack.stack import AskStack, NoticeStack, Stack
 from otavia_ft.stack.state import ChannelFutureState, FuturesState
-from otavia_ft.testkit import TestSystem
 
 
 class Number(Notice):
@@ -381,69 +380,3 @@ class TestSystemWithPools:
         # After the stop: a reply is sent before its stack is recycled.
         with pytest.raises(StackError, match="recycled"):
             actor.seen[0].return_()
-
-
-class TestLaterTasks:
-    def test_they_run_on_the_same_thread_after_everything_else_of_the_pass(self):
-        order = []
-
-        class Io(StateActor):
-            has_channels = True
-
-            def resume_notice(self, stack):
-                order.append(stack.notice)
-                self.later(lambda: order.append(f"later {stack_name}"))
-                stack_name = stack.notice
-                return stack.return_()
-
-        with TestSystem() as system:
-            address = system.build_actor(Io)
-            system.run()
-            address.notice("a")
-            address.notice("b")
-            system.run()
-        assert order == ["a", "b", "later a", "later b"]
-
-    def test_one_that_raises_is_logged_and_the_others_run(self, caplog):
-        ran = []
-
-        class Io(StateActor):
-            def resume_notice(self, stack):
-                self.later(lambda: 1 / 0)
-                self.later(lambda: ran.append("second"))
-                return stack.return_()
-
-        with TestSystem() as system:
-            address = system.build_actor(Io)
-            address.notice("go")
-            system.run()
-        assert ran == ["second"]
-        assert "later task that failed" in caplog.text
-
-    def test_a_task_queued_by_a_start_hook_runs_too(self):
-        ran = []
-
-        class Io(StateActor):
-            def after_mount(self):
-                self.later(lambda: ran.append("hook"))
-
-        with TestSystem() as system:
-            system.build_actor(Io)
-            system.run()
-        assert ran == ["hook"]
-
-    def test_what_is_no_function_is_refused_at_the_call(self):
-        errors = []
-
-        class Io(StateActor):
-            def resume_notice(self, stack):
-                try:
-                    self.later("not a function")
-                except TypeError as error:
-                    errors.append(str(error))
-                return stack.return_()
-
-        with TestSystem() as system:
-            system.build_actor(Io).notice("go")
-            system.run()
-        assert errors == ["later() takes a function to call, not 'not a function'"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from otavia_ft import ActorSystem, Notice, StateActor, TimeoutEvent, on
+from otavia_ft import ActorSystem, Ask, Notice, StackYield, StateActor, TimeoutEvent, on
+from otavia_ft.doors import set_me
 from otavia_ft.testkit import TestSystem
 
 MakeTestSystem = Callable[..., TestSystem]
@@ -47,6 +48,104 @@ class Modest(StateActor):
         self.log.append("modest")
 
 
+class Never(Ask[int]):
+    pass
+
+
+class Mute(StateActor):
+    """Answers nothing, ever."""
+
+    def resume_ask(self, stack: Any) -> Any:
+        stack.done = True
+        return StackYield.RETURN
+
+
+class Awaiting(Modest):
+    """Awaits an answer that does not come, so it is of normal priority after its first turn."""
+
+    def __init__(self, log: list[str], target: Any) -> None:
+        super().__init__(log)
+        self.target = target
+
+    @on(Never)
+    async def never(self, message: Never) -> int:
+        return await self.target.ask(message)
+
+
+@pytest.fixture
+def awaiting() -> Callable[..., Any]:
+    """Build an actor that awaits an answer, in a test system that is at rest then."""
+
+    def build(system: TestSystem, log: list[str]) -> Any:
+        address = system.build_actor(Awaiting, log, system.build_actor(Mute))
+        address.notice(Never())
+        system.run()
+        assert not address.house.high_priority
+        return address
+
+    return build
+
+
+@pytest.mark.parametrize("budget", [1, 7, 32])
+def test_a_new_actor_has_its_turn_after_one_turn_of_an_old_flood(
+    make_test_system: MakeTestSystem, budget: int
+) -> None:
+    system = make_test_system(throughput_budget=budget)
+    log: list[str] = []
+    flood = system.build_actor(Flood, log)
+    for _ in range(5 * budget):
+        flood.notice(Go())
+    system.step()
+    assert flood.house.high_priority
+    log.clear()
+    system.build_actor(Modest, log).notice(Go())
+    system.step()
+    assert log.index("modest") == budget
+    flood.stop()
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_a_waiting_normal_actor_is_next_after_each_slice_of_business_that_a_flood_has_filled(
+    make_test_system: MakeTestSystem, awaiting: Callable[..., Any], stride: int
+) -> None:
+    system = make_test_system(throughput_budget=1, deadline_stride=stride)
+    log: list[str] = []
+    normal = awaiting(system, log)
+    flood = system.build_actor(Flood, log)
+    system.run()
+    flood.notice(Go())
+    thread = system.manual.threads[0]
+    slices = []
+    set_me(thread.context)
+    try:
+        for _ in range(4):
+            normal.notice(Go())  # of which there is one in its mailbox, or two
+            log.clear()
+            thread.run_business(thread.context, 1)  # a deadline that has passed: one stride
+            slices.append(list(log))
+    finally:
+        set_me(None)
+    full, shared = ["flood"] * stride, ["modest"] + ["flood"] * (stride - 1)
+    assert slices == [full, shared, shared, shared]
+    flood.stop()
+
+
+def test_a_slice_that_ends_because_nothing_is_left_owes_nobody_a_turn(
+    make_test_system: MakeTestSystem, awaiting: Callable[..., Any]
+) -> None:
+    system = make_test_system()
+    log: list[str] = []
+    normal = awaiting(system, log)
+    high = system.build_actor(Flood, log, 1)
+    high.notice(Go())
+    system.run()
+    log.clear()
+    normal.notice(Go())
+    high.notice(Go())
+    system.run()
+    assert log == ["flood", "modest"]
+
+
 @pytest.mark.parametrize("budget", [1, 7, 32])
 def test_another_actor_has_its_turn_after_one_budget_of_a_flood(
     make_test_system: MakeTestSystem, budget: int
@@ -55,7 +154,6 @@ def test_another_actor_has_its_turn_after_one_budget_of_a_flood(
     log: list[str] = []
     flood = system.build_actor(Flood, log)
     modest = system.build_actor(Modest, log)
-    modest.notice(Go())  # after a first turn both are of the same priority
     system.run()
     flood.notice(Go())
     for _ in range(5 * budget):
@@ -82,8 +180,7 @@ def test_an_actor_of_lower_priority_has_its_turn_after_ageing_limit_turns_of_a_f
     modest.notice(Go())
     for _ in range(5):
         system.step()
-    # The flood's first turn was of normal priority too, and came first.
-    assert log.index("modest") == 2 * (1 + 10)
+    assert log.index("modest") == 2 * 10
     flood.stop()
 
 
@@ -93,7 +190,6 @@ def test_every_actor_gets_as_much_as_a_flood_does(make_test_system: MakeTestSyst
     floods = [system.build_actor(Flood, log) for log in logs]
     system.run()
     for flood in floods:
-        flood.house.high_priority = True  # as after a first turn
         flood.notice(Go())
     for _ in range(200):
         system.step()

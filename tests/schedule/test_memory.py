@@ -178,6 +178,23 @@ def test_a_notice_from_outside_waits_while_memory_is_short(
     assert "notice" not in vars(RobinAddress)
 
 
+@pytest.mark.parametrize("number", [1, 2], ids=["one actor", "a round"])
+def test_what_ends_an_actor_or_begins_it_anew_waits_for_no_memory(
+    make_test_system: Callable[..., Any], sleeps: Sleeps, number: int
+) -> None:
+    """A stop is what gives memory back."""
+    system = make_test_system()
+    address = system.build_actor(Counting, num=number)
+    system._pressure._probe = lambda: FULL
+    system._pressure.look()
+    address.restart()
+    address.stop()
+    assert sleeps.naps == []
+    address.notice(Go())
+    assert len(sleeps.naps) == 1
+    system._pressure.end()
+
+
 def test_actors_are_never_slowed_down(make_test_system: Callable[..., Any], sleeps: Sleeps) -> None:
     system = make_test_system()
     target = Counting()

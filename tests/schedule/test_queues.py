@@ -103,6 +103,28 @@ def test_the_ageing_guard_lets_high_houses_go_on_when_no_normal_one_waits(kind: 
     assert names(queue.dequeue) == [0, 1, 2, 3, 4]
 
 
+def test_after_the_end_of_a_slice_one_waiting_normal_house_is_next(kind: Kind) -> None:
+    queue = kind(64)
+    for i in range(5):
+        queue.enqueue(Seat(i, high=True))
+    for i in (100, 101):
+        queue.enqueue(Seat(i))
+    assert queue.dequeue().name == 0
+    queue.end_slice()
+    assert names(queue.dequeue) == [100, 1, 2, 3, 4, 101]
+
+
+def test_the_end_of_a_slice_changes_nothing_when_no_normal_house_waits(kind: Kind) -> None:
+    queue = kind(2)
+    for i in range(3):
+        queue.enqueue(Seat(i, high=True))
+    queue.end_slice()
+    queue.enqueue(Seat(3, high=True))
+    assert [queue.dequeue().name for _ in range(2)] == [0, 1]
+    queue.enqueue(Seat(100))
+    assert names(queue.dequeue) == [100, 2, 3]
+
+
 def test_a_house_that_keeps_itself_high_cannot_starve_a_normal_one(kind: Kind) -> None:
     queue = kind(64)
     queue.enqueue(Seat(0))
@@ -212,6 +234,11 @@ class PriorityModel(RuleBasedStateMachine):
                 expected = self.normal.popleft()
         seat = self.queue.dequeue()
         assert (None if seat is None else seat.name) == expected
+
+    @rule()
+    def end_slice(self) -> None:
+        self.row = self.limit
+        self.queue.end_slice()
 
     @rule()
     def steal(self) -> None:

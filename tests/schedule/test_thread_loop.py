@@ -154,6 +154,70 @@ def test_an_event_that_fails_does_not_keep_others_from_running(
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_a_function_that_posts_itself_again_leaves_a_loop_for_all_others(
+    make_test_system: MakeTestSystem,
+) -> None:
+    system = make_test_system()
+    thread = loop(system)
+    log: list[str] = []
+    actor = system.build_actor(Noting, log, "actor")
+    system.run()
+    log.clear()
+
+    def again() -> None:
+        log.append("again")
+        if len(log) < 100:  # what is wrong shall fail, not hang
+            thread.call(again)
+
+    thread.call(again)
+    thread.call(lambda: log.append("event"))
+    actor.notice(Go())
+    system.timer.after(0, lambda _: thread.call(lambda: log.append("timer")), None)
+    system.step()
+    assert log == ["again", "event", "actor"]
+    system.timer.fire_due()
+    system.step()
+    assert log[3:] == ["again", "timer"]
+
+
+@pytest.mark.parametrize("dispatcher", ["pinned", "pool"])
+def test_a_stop_comes_through_beside_a_function_that_posts_itself_again(
+    make_system: Callable[..., ActorSystem], eventually: Callable[..., Any], dispatcher: str
+) -> None:
+    system = make_system(workers=1, dispatcher=dispatcher)
+    thread = system.scheduler.threads[0]
+    rounds: list[int] = []
+    enough = threading.Event()
+
+    def again() -> None:
+        rounds.append(1)
+        if not enough.is_set():
+            thread.call(again)
+
+    thread.call(again)
+    try:
+        eventually(lambda: len(rounds) > 10)
+        system.stop(timeout=0)
+        assert not thread.thread.is_alive()
+    finally:
+        enough.set()
+
+
+def test_what_a_thread_s_last_functions_post_is_run_at_the_close_too(
+    make_system: Callable[..., ActorSystem], hold: Callable[..., Any]
+) -> None:
+    """A cleaner, say, that the end of something has sent."""
+    system = make_system(workers=1)
+    thread = system.scheduler.threads[0]
+    held = hold(system)
+    ran: list[str] = []
+    thread.call(lambda: thread.call(lambda: thread.call(lambda: ran.append("third"))))
+    thread.signal_stop()  # before it comes to them
+    held.release.set()
+    system.stop()
+    assert ran == ["third"]
+
+
 class Buffers:
     """A resource of a thread's: notes its time-outs, and where they come."""
 
@@ -466,6 +530,23 @@ def test_a_wake_up_call_is_no_premature_wake_up(dry: tuple[Reactor, socket.socke
         reactor.serve(reactor.wait())
         selector.dry = True
     assert reactor.rebuilds == 0
+
+
+def test_premature_wake_ups_count_in_a_row_and_a_poll_that_serves_a_channel_ends_the_row(
+    dry: tuple[Reactor, socket.socket],
+) -> None:
+    """A busy thread never waits: it learns by polls that its selector is in order."""
+    reactor, peer = dry
+    selector: Any = reactor._selector
+    for _ in range(3):
+        for _ in range(400):
+            reactor.wait()
+        assert reactor.rebuilds == 0
+        selector.dry = False
+        peer.send(b"x")
+        assert reactor.poll() == 1
+        selector.dry = True
+        assert reactor.poll() == 0  # which says nothing either way
 
 
 def test_a_rebuild_drops_a_channel_that_was_closed_and_keeps_the_others(
