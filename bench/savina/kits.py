@@ -83,9 +83,10 @@ class Threads(Kit):
             receive(message)
 
     def close(self) -> None:
-        for tell, _ in self._actors:
+        """Those that were made last send to those that were made first, which end when they have had
+        all of it: also what came too much."""
+        for tell, thread in reversed(self._actors):
             tell(self.END)
-        for _, thread in self._actors:
             thread.join()
 
     def ask(self, tell: Tell, message: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import queue
 import threading
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
@@ -29,6 +31,13 @@ class Executor(Kit):
         return Strand(behaviour.receive, self._pool.submit).tell
 
     def close(self) -> None:
+        """When nobody is busy any more, if that comes soon: then what came too much has been handled,
+        too. To keep a list of the actors would be work that nobody else has."""
+        give_up = perf_counter() + 5
+        while any(isinstance(one, Strand) and one.busy for one in gc.get_objects()):
+            if perf_counter() > give_up:  # one that raised
+                break
+            time.sleep(0.001)
         self._pool.shutdown()
 
     def measure(self, program: Any, n: int) -> dict[str, Any]:
@@ -93,6 +102,11 @@ class Strand:
         self._mailbox.append(message)
         if not self._busy and self._begin():
             self._submit(self._empty)
+
+    @property
+    def busy(self) -> bool:
+        """Whether it handles something, or will soon."""
+        return self._busy
 
     def _begin(self) -> bool:
         with self._lock:
