@@ -187,7 +187,7 @@ def edited(root: Path, folder: Path, header: str, sound: str, broken: str) -> Pa
         ("rings.h", "*item = NULL;\n    otv_ring_lock(ring, me);\n", "*item = NULL;\n"),
         # A house taken or linked without the list's lock.
         ("house_list.h", "return NULL;\n    otv_lock(&list->lock, me);\n", "return NULL;\n"),
-        ("house_list.h", "    otv_lock(&list->lock, me);\n    OTV_SEE(queued", "    OTV_SEE(queued"),
+        ("house_list.h", "otv_lock(&list->lock, me);\n    OTV_SEE(queued", "OTV_SEE(queued"),
         ("house_list.h", "|| !otv_try_lock(&list->lock, me)", ""),
     ],
     ids=["push", "fetch", "try_lock", "lazy_set", "steal_half", "ring_pop", "list_pop",

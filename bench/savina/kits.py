@@ -83,8 +83,8 @@ class Threads(Kit):
             receive(message)
 
     def close(self) -> None:
-        """Those that were made last send to those that were made first, which end when they have had
-        all of it: also what came too much."""
+        """Those that were made last send to those that were made first, which end when they have
+        had all of it: also what came too much."""
         for tell, thread in reversed(self._actors):
             tell(self.END)
             thread.join()

@@ -31,8 +31,8 @@ class Executor(Kit):
         return Strand(behaviour.receive, self._pool.submit).tell
 
     def close(self) -> None:
-        """When nobody is busy any more, if that comes soon: then what came too much has been handled,
-        too. To keep a list of the actors would be work that nobody else has."""
+        """When nobody is busy any more, if that comes soon: then what came too much has been
+        handled, too. To keep a list of the actors would be work that nobody else has."""
         give_up = perf_counter() + 5
         while any(isinstance(one, Strand) and one.busy for one in gc.get_objects()):
             if perf_counter() > give_up:  # one that raised
