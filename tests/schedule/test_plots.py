@@ -26,21 +26,26 @@ class Slotted(StateActor):
         self.n = n
 
 
-def run(program):
+@pytest.fixture
+def run(complaints):
     """What a program prints that has a process to itself, so fresh memory and fresh classes."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.stderr, done.returncode) == ("", 0)
-    return json.loads(done.stdout)
+
+    def in_a_child(program):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (complaints(done.stderr), done.returncode) == ("", 0)
+        return json.loads(done.stdout)
+
+    return in_a_child
 
 
 @native
-def test_what_belongs_to_a_thread_lies_together():
+def test_what_belongs_to_a_thread_lies_together(run):
     neighbours = run("""
         import json
         import sys
@@ -83,7 +88,7 @@ def test_what_belongs_to_a_thread_lies_together():
     assert neighbours["Plain"][2] < 50, neighbours
 
 
-def test_a_blank_costs_no_actor_its_attributes():
+def test_a_blank_costs_no_actor_its_attributes(run):
     """Attributes that come late are as cheap as without plots: no dict for each actor."""
     dicts, late = run("""
         import gc
