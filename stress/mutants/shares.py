@@ -36,6 +36,7 @@ MUTANTS = (
 """,
         ),
         workload="placement",
+        scenario="seats-dealt",
     ),
     Mutant(
         "io-in-the-same-round",
@@ -101,8 +102,8 @@ turn = self._notice_cursor.load()
         breaks="Phase 3 goes on for as long as there are state actors: no mount, no thread event",
         patches=_by(
             MANAGER,
-            "            if deadline is not None and count % stride == 0 and now_ns() >= deadline:\n",
-            "            if False:\n",
+            "count % stride == 0 and now_ns() >= deadline:\n",
+            "False:\n",
         ),
         workload="flood",
         scheduler="pinned",

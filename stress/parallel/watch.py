@@ -35,7 +35,7 @@ __all__ = ["Watch"]
 class _Cursor:
     """An AtomicInt after each operation of which its user may stall."""
 
-    def __init__(self, cell: AtomicInt, stall: Callable[[], None]) -> None:
+    def __init__(self, cell: AtomicInt, stall: Callable[[int], None]) -> None:
         self._cell = cell
         self._stall = stall
 
@@ -44,7 +44,7 @@ class _Cursor:
 
         def step(*args: Any) -> Any:
             result = operation(*args)
-            self._stall()
+            self._stall(6)  # two builders seldom meet
             return result
 
         return step

@@ -202,15 +202,16 @@ class Placement(Workload):
         return self.admit(address, io, num)
 
     def admit(self, address: Any, io: bool, num: int) -> Group:
-        """But for the first, a group's seats follow from its number alone."""
+        """Each seat gets as many of a group as any other, or one more if they do not go round."""
         group = Group(address, io, num == self.n and (io or not self.pooled))
         self.groups.append(group)
-        first = group.seats[0] if num % self.n else 0
-        right = [(first + index) % self.n for index in range(num)]
         if self.pooled and not io:
-            right = [THE_POOL] * num
+            right = group.seats == [THE_POOL] * num
+        else:
+            got = [group.seats.count(seat) for seat in range(self.n)]
+            right = sum(got) == num and max(got) - min(got) == (num % self.n > 0)
         text = f"{num} actors ({io=}) on {self.n} seats have the seats {group.seats}"
-        self.lab.check(group.seats == right, "placement", text)
+        self.lab.check(right, "placement", text)
         return group
 
     def construct(self, io: bool, num: int) -> None:
