@@ -218,8 +218,8 @@ class Timers(Workload):
         for alarm in mine:
             if alarm.period is not None or (coin.random() < 0.3 and not isinstance(alarm, Moved)):
                 time.sleep(coin.choice((0, 0.0003)))
-                if alarm.period is not None:
-                    alarm.due = 0.0  # from the move on it is none of ours
+                if alarm.period is not None and alarm.cancelled is None:  # it would be back
+                    alarm.due = 0.0  # the first time is another one now
                     alarm.task.update(coin.choice(SOON_S))
                 alarm.cancel()
         self.alarms += mine
