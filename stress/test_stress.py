@@ -9,9 +9,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = float(os.environ.get("OTAVIA_FT_STRESS_SECONDS", "60"))
-WORKLOADS = ["asks", "barrier", "batch", "bounded", "channels", "churn", "count", "mount", "parts",
-             "pressure", "priority", "restart", "shutdown", "signals", "stacks", "stealing", "stop",
-             "timers", "tokens"]  # fmt: skip
+WORKLOADS = ["asks", "barrier", "batch", "bounded", "channels", "churn", "count", "flood",
+             "mount", "parts", "placement", "pressure", "priority", "restart", "shutdown",
+             "signals", "stacks", "stealing", "stop", "timers", "tokens"]  # fmt: skip
 
 
 @pytest.mark.stress

@@ -316,6 +316,12 @@ class _ActorTimer(TimerTask):
         return task is not None and task.pending
 
     @property
+    def gone(self) -> bool:
+        """Whether only a new timer could bring it back. One that has fired may still be moved for
+        as long as the timer's thread has it in hand."""
+        return self._task() is None
+
+    @property
     def due(self) -> float:  # type: ignore[override]  # the timer's in the wheel
         task = self._task()
         return 0.0 if task is None else task.due
@@ -361,12 +367,12 @@ def timer_of(
     return known
 
 
-def _remember(house: House, timer: TimerTask) -> None:
+def _remember(house: House, timer: _ActorTimer) -> None:
     if house.timers is None:
         house.timers = set()
     elif len(house.timers) & (len(house.timers) - 1) == 0:
-        # At every power of two: forget those that are over, at O(1) a timer.
-        house.timers = {known for known in house.timers if known.pending}
+        # At every power of two: forget those that are gone, at O(1) a timer.
+        house.timers = {known for known in house.timers if not known.gone}
     house.timers.add(timer)
 
 

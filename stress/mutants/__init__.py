@@ -53,10 +53,10 @@ class Mutant:
 
 def mutants() -> dict[str, Mutant]:
     """All mutants by name, in the order of the catalogue."""
-    from stress.mutants import doors, edges, houses, native, parking, schedulers
+    from stress.mutants import doors, edges, houses, native, parking, schedulers, shares
 
     found: dict[str, Mutant] = {}
-    lists = (houses, schedulers, parking, edges, doors, native)
+    lists = (houses, schedulers, shares, parking, edges, doors, native)
     for mutant in (mutant for each in lists for mutant in each.MUTANTS):
         if mutant.name in found:
             raise ValueError(f"two mutants are called {mutant.name}")

@@ -3,8 +3,7 @@
 Their twins in the Python lane are in the other modules; the explorer searches those. Not here is
 what real threads cannot show: a lazily stored WAITING (a stall drains the store buffer; the
 explorer has `lazy-waiting`), and what breaks no rule of this engine: a missing owner mark, no bug
-alone (tests/test_atomic_parallel.py), a pill that waits (tests/pool/test_guarantees.py), a budget
-that is ignored (tests/pool/test_turns.py).
+alone (tests/test_atomic_parallel.py), and a pill that waits (tests/pool/test_guarantees.py).
 """
 
 from __future__ import annotations
@@ -264,5 +263,50 @@ MUTANTS = (
             (_RING_OUT, "    }\n    return item;\n"),
         ),
         workload="parts",
+    ),
+    Mutant(
+        "c-turn-without-end",
+        breaks="a turn in C goes on for as long as there is mail, whatever the budget",
+        native=_by(
+            "turn.c",
+            (
+                "    int64_t left = house_work(house, context, context->budget);\n",
+                """\
+    int64_t left = house_work(house, context, INT64_MAX);
+    left = left - INT64_MAX + context->budget;
+""",
+            ),
+        ),
+        workload="flood",
+        scheduler="pinned",
+    ),
+    Mutant(
+        "c-global-ring-last",
+        breaks="a worker in C looks at the global ring only when its own is empty",
+        native=_by(
+            "rings.c",
+            (
+                "    if (++desk->takes >= queue->poll_interval) { /* number 7 */\n",
+                "    if (++desk->takes >= INT64_MAX) {\n",
+            ),
+        ),
+        workload="flood",
+        scheduler="pool",
+    ),
+    Mutant(
+        "c-theft-not-given",
+        breaks="a ring in C does not count what is stolen from it",
+        native=_by(
+            "rings.h",
+            (
+                """\
+        atomic_store_explicit(&victim->given, atomic_load(&victim->given) + 1,
+                              memory_order_relaxed);
+""",
+                "",
+            ),
+        ),
+        workload="stealing",
+        scheduler="pool",
     ),
 )

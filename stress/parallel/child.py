@@ -61,6 +61,7 @@ class _Runner:
     def __init__(self, case: Case, until: float) -> None:
         # Only now, so that a mutant is in place.
         from otavia_ft import ActorSystem
+        from stress.parallel import counters
         from stress.parallel.lab import Lab
         from stress.parallel.leftovers import Leftovers
         from stress.parallel.settle import settle
@@ -74,6 +75,7 @@ class _Runner:
         self.lab.settings = {**case.settings, **self.kind.settings(case.settings)}
         self.watch = Watch(self.lab)
         self.settle = settle
+        self.counters = counters
         self.make_system = ActorSystem
         self.make_leftovers = Leftovers
         self.messages = self.turns = self.steals = self.rounds = 0
@@ -109,6 +111,7 @@ class _Runner:
         self.watch.new_round()
         workload = self.kind(lab, rng)
         system = lab.system = self.make_system("stress", **workload.arguments(), **lab.settings)
+        reader = self.counters.Reader(lab, system) if self.case.reads else None
         workload.build(system)
         lab.run_threads(workload.bodies(), workload.on_main)
         if system.running:
@@ -120,6 +123,9 @@ class _Runner:
             return  # it may not be able to stop
         system.stop()
         self.watch.look()
+        if reader is not None:
+            reader.end()
+        self.counters.judge(lab, system, workload.tally())
         statistics = system.statistics()
         self.messages += statistics.messages
         self.turns += statistics.turns

@@ -25,6 +25,7 @@ class Case:
     stall_permille: int  # how often a step is followed by a stall
     collects: bool  # a thread of its own calls the garbage collector
     lane: str  # native, native+stalls (stalled.py) or python, for which the instruments are
+    reads: bool = False  # a thread of its own reads the statistics
     mutant: str | None = None
     scale: int = 1  # bursts so many times as long: a soak, always bare
     patience_s: float = 10.0  # no progress for that long is a hang
@@ -82,6 +83,7 @@ def draw(
         stall_permille=rng.choice((5, 20, 60, 150)),
         collects=rng.random() < 0.3,
         lane=lane,
+        reads=random.Random(f"reads {seed}").random() < 0.4,
         mutant=mutant,
         scale=scale,
         patience_s=patience_s,
@@ -90,7 +92,8 @@ def draw(
 
 
 def _lane(number: float, bare: bool) -> str:
-    """Of all cases two fifths are stalled and native, one bare and native: what users run."""
+    """Of all cases two fifths are native and stalled, a third Python with stalls, a fifth native
+    and bare: what users run."""
     if bare:
         return "native" if number < 0.85 else "python"
     return "native+stalls" if number < 0.55 else "python"

@@ -38,7 +38,7 @@ GRACE_S = 5.0  # for the round that is under way when the time is up
 # A test compares this with what there is.
 NAMES = ["count", "tokens", "bounded", "asks", "barrier", "batch", "restart", "churn", "mount",
          "stop", "shutdown", "stealing", "priority", "timers", "parts", "stacks",
-         "pressure", "channels", "signals"]  # fmt: skip
+         "pressure", "channels", "signals", "placement", "flood"]  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -107,17 +107,44 @@ _ALL = (
         "The pool's rings, where every worker owns every house; there only IO actors are checked.",
     ),
     Invariant(
+        "fair-turns",
+        "Beside actors that flood themselves every other one on their thread gets its turn, within "
+        "a number of their messages that follows from throughput_budget and ageing_limit (in the "
+        "pool: global_poll_interval); timers, mounts and what belongs to the thread come "
+        "meanwhile.",
+        "Several threads, thieves: the bound is stated and checked for one thread that nobody "
+        "helps. How long a message takes. A turn that comes too soon.",
+    ),
+    Invariant(
+        "placement",
+        "Builds of a multiple of the threads' number give each thread as many actors, all others "
+        "take the threads in turn, IO actors in a turn of their own: so each thread has its share, "
+        "whoever builds meanwhile, and an actor starts there. An address of several deals its "
+        "messages out in turn; asks between load-balanced actors go to the neighbour.",
+        "Which of two builders at once gets which seat: nobody promises that.",
+    ),
+    Invariant(
+        "statistics",
+        "No counter of system.statistics() ever goes down. When all threads have ended as many "
+        "steals were given as taken, the system's figures are the sums of the threads', and no "
+        "fewer messages are counted than the workload knows were handled.",
+        "A counter that is too large, but for steals and, without thieves, wake-ups: those are no "
+        "more than the sleeps. Threads that a forced stop leaves behind.",
+    ),
+    Invariant(
         "timer-once",
         "A one-shot timer fires exactly once if cancel was not called or returned False, "
-        "and never if "
-        "cancel returned True. It never fires early. A periodic one never begins to fire after "
-        "cancel has returned, but for the firing that was under way.",
+        "and never if cancel returned True. It never fires early, and behind a move not before the "
+        "new time; each move makes it fire once more at most. A periodic one never begins to fire "
+        "after cancel has returned, but for the firing that was under way. A thread's timer is "
+        "heard of there, between two turns. None of a stopped actor's is left.",
         "How late a timer is.",
     ),
     Invariant(
         "bounded",
         "A bounded mailbox never holds more than its capacity, and its policy accounts for every "
-        "message that was not handled.",
+        "message that was not handled; an ask that found no room is answered. Only threads outside "
+        "wait for room.",
         "notice_self_first, replies and events, which are not bounded.",
     ),
     Invariant(

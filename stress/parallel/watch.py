@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from otavia_ft.address import RobinAddress
 from otavia_ft.atomic import AtomicInt, HouseCell, Mailbox
 from otavia_ft.house.house import House
 from otavia_ft.outside import OutsideAsks
@@ -22,12 +23,31 @@ from otavia_ft.parking import Parker
 from otavia_ft.pool import ThreadPool
 from otavia_ft.schedule import rings
 from otavia_ft.schedule.manager import HouseManager
+from otavia_ft.schedule.placement import TilingThreadSelector
 from otavia_ft.schedule.queues import HouseList, PriorityHouseQueue
 from otavia_ft.timer import Timer
 from stress.parallel import stalled
 from stress.parallel.lab import Lab
 
 __all__ = ["Watch"]
+
+
+class _Cursor:
+    """An AtomicInt after each operation of which its user may stall."""
+
+    def __init__(self, cell: AtomicInt, stall: Callable[[int], None]) -> None:
+        self._cell = cell
+        self._stall = stall
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self._cell, name)
+
+        def step(*args: Any) -> Any:
+            result = operation(*args)
+            self._stall(6)  # two builders seldom meet
+            return result
+
+        return step
 
 
 class Watch:
@@ -52,6 +72,7 @@ class Watch:
             self._check_rings()
         if not lab.case.bare:
             self._stall_parking()
+            self._stall_cursors()
             self._check_dispatch()
             self._check_pools()
 
@@ -130,6 +151,22 @@ class Watch:
         ):
             for name in names:
                 setattr(owner, name, self._stalled(getattr(owner, name)))
+
+    def _stall_cursors(self) -> None:
+        """Whose turn it is: of the seats for new actors, of those behind one address."""
+        stall = self.lab.stall
+        for owner, names in (
+            (TilingThreadSelector, ("_cursor",)),
+            (RobinAddress, ("_ask_cursor", "_notice_cursor")),
+        ):
+
+            def init(self: Any, *args: Any, original: Any = owner.__init__,
+                     names: tuple[str, ...] = names) -> None:  # fmt: skip
+                original(self, *args)
+                for name in names:
+                    setattr(self, name, _Cursor(getattr(self, name), stall))
+
+            owner.__init__ = init  # type: ignore[method-assign]
 
     def _stalled(self, original: Callable[..., Any]) -> Callable[..., Any]:
         stall = self.lab.stall

@@ -544,6 +544,31 @@ def test_an_update_does_not_revive_the_timer_of_a_dead_actor(
     assert house() is None  # nor does the handle keep the house
 
 
+def test_a_timer_that_is_moved_while_its_tick_is_still_firing_ends_with_its_actor(
+    make_test_system: Callable[..., TestSystem],
+) -> None:
+    class Moving(StateActor):
+        def after_mount(self) -> None:
+            self.moved = self.after(1.0)
+
+        def handle_actor_timeout(self, event: TimeoutEvent) -> None:
+            for _ in range(4):  # so many that the house forgets those that are over
+                self.after(1e6)
+            self.moved.update(1e6)
+
+    system = make_test_system()
+    actor = Moving()
+    address = system.build_actor(lambda: actor)
+    system.run()
+    # Of the same tick and behind it, so the driver has both in hand while the actor has its turn.
+    system.timer.after(1.0, lambda _: system.run())
+    system.advance(2.0)
+    assert actor.moved.pending
+    address.stop()
+    system.run()
+    assert len(system.timer) == 0
+
+
 def test_a_firing_that_was_under_way_when_its_task_ended_does_nothing(bench: Bench) -> None:
     tasks: list[TimerTask] = []
     bench.timer.after(1.0, lambda _: tasks[0].end())

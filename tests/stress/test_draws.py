@@ -36,7 +36,8 @@ print(json.dumps([draw(seed, NAMES).as_dict() for seed in range(2000)]))
                           ("python", False)}  # fmt: skip
     assert 0.35 < drawn["native+stalls", False] / len(cases) < 0.45
     assert drawn["native", True] / len(cases) > 0.15
-    assert drawn["python", False] / len(cases) > 0.3
+    assert 0.3 < drawn["python", False] / len(cases) < 0.38
+    assert 0.35 < sum(case["reads"] for case in cases) / len(cases) < 0.45
 
 
 # What seed 5 has drawn since before there were pools to draw.

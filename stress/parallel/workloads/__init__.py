@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from stress.parallel.workloads import (
     asking,
+    bounded,
     calls,
     channels,
+    flood,
     flow,
     life,
     parts,
+    placement,
     pressing,
     scheduling,
     signals,
     stacks,
     stopping,
+    timers,
 )
 from stress.parallel.workloads.base import Workload
 
@@ -22,7 +26,7 @@ __all__ = ["WORKLOADS"]
 _ALL: tuple[type[Workload], ...] = (
     flow.Count,
     flow.Tokens,
-    flow.Bounded,
+    bounded.Bounded,
     asking.Asks,
     calls.Barrier,
     calls.Batch,
@@ -33,12 +37,14 @@ _ALL: tuple[type[Workload], ...] = (
     stopping.Shutdown,
     scheduling.Stealing,
     scheduling.Priority,
-    parts.Timers,
+    timers.Timers,
     parts.Parts,
     stacks.Stacks,
     pressing.Pressing,
     channels.Channels,
     signals.Signals,
+    placement.Placement,
+    flood.Flood,
 )
 
 WORKLOADS: dict[str, type[Workload]] = {kind.name: kind for kind in _ALL}

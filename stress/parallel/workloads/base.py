@@ -61,6 +61,10 @@ class Workload:
         """Whether all has happened that must happen. A cheap look, often taken."""
         return True
 
+    def tally(self) -> int:
+        """How many messages have been handled, as far as it is known here: no more than that."""
+        return 0
+
     def judge(self) -> None:
         """All is quiet: is the outcome exactly the right one?"""
 

@@ -1,4 +1,4 @@
-"""Notices in masses: counting, tokens in a ring, bounded mailboxes."""
+"""Notices in masses: counting, tokens in a ring."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from otavia_ft import MailboxFull, Notice, NoticeStack, Overflow, on
+from otavia_ft import Notice, NoticeStack, on
 from stress.parallel.lab import Lab
 from stress.parallel.workloads.base import Ledger, Watched, Workload, account
 
-__all__ = ["Bounded", "Count", "Tokens"]
+__all__ = ["Count", "Tokens"]
 
 
 class Numbered(Notice):
@@ -99,6 +99,9 @@ class Count(Workload):
             relay.notice(Go(f"relay {index}", self.each, self.addresses))
         return [lambda name=f"sender {n}": send(name) for n in range(self.outside)]
 
+    def tally(self) -> int:
+        return sum(actor.ledger.total for actor in self.actors)
+
     def finished(self) -> bool:
         return all(actor.ledger.total >= self.expected for actor in self.actors)
 
@@ -162,83 +165,18 @@ class Tokens(Workload):
             lambda n=n: ring[n % len(ring)].notice(Token(n, self.hops)) for n in range(self.tokens)
         ]
 
+    def tally(self) -> int:
+        return sum(station.count for station in self.stations)
+
     def finished(self) -> bool:
         return len(self.arrived) >= self.tokens
 
     def judge(self) -> None:
         account(self.lab, "tokens", range(self.tokens), self.arrived)
-        turns = sum(station.count for station in self.stations)
+        turns = self.tally()
         self.lab.check(turns == self.sent, "single-runner",
                        f"{self.sent} hops, but the stations counted {turns}")  # fmt: skip
 
     def judge_stopped(self) -> None:
         for station in self.stations:  # a ring of addresses keeps itself alive
             station.following = None
-
-
-class Narrow(Watched):
-    def __init__(self, lab: Lab, capacity: int, limited: bool) -> None:
-        super().__init__(lab)
-        self.handled: list[tuple[str, int]] = []
-        self.ledger = Ledger(lab, "the bounded actor")
-        self.capacity = capacity
-        self.limited = limited
-
-    @on(Numbered)
-    def numbered(self, message: Numbered) -> None:
-        self.enter()
-        self.handled.append((message.sender, message.number))
-        self.ledger.came(message.sender, message.number, gaps=True)
-        shelf = self.address.house._shelves[4]  # white box: a size that only the house knows
-        if shelf._count > self.capacity:
-            self.lab.report("bounded", f"more notices wait than the capacity {self.capacity}")
-        self.leave()
-
-
-class Bounded(Workload):
-    """A bounded mailbox under each policy: what was not handled is accounted for."""
-
-    name = "bounded"
-
-    def build(self, system: Any) -> None:
-        rng = self.rng
-        self.policy = rng.choice(list(Overflow))
-        capacity = rng.choice((1, 2, 5, 50))
-        kind = type("Narrow", (Narrow,), {"mailbox_capacity": capacity, "overflow": self.policy})
-        self.actors: list[Narrow] = []
-
-        def made() -> Narrow:
-            self.actors.append(kind(self.lab, capacity, True))
-            return self.actors[-1]
-
-        self.dead: list[Any] = []
-        system.dead_letters.subscribe(
-            lambda letter: self.dead.append((letter.message.sender, letter.message.number))
-        )
-        self.address = system.build_actor(made)
-        # Most of them are refused, dropped, or wait for room: each costs as much as ten others.
-        self.each, self.senders = self.burst(120, up_to=40), rng.choice((1, 2, 4))
-        self.sent = self.each * self.senders
-        self.refused: list[Any] = []
-
-    def bodies(self) -> list[Callable[[], Any]]:
-        def send(name: str) -> None:
-            for number in range(1, self.each + 1):
-                try:
-                    self.address.notice(Numbered(name, number))
-                except MailboxFull:
-                    self.refused.append((name, number))
-
-        return [lambda name=f"sender {n}": send(name) for n in range(self.senders)]
-
-    def finished(self) -> bool:
-        return self.actors[0].ledger.total + len(self.dead) + len(self.refused) >= self.sent
-
-    def judge(self) -> None:
-        sent = [(f"sender {s}", n) for s in range(self.senders) for n in range(1, self.each + 1)]
-        account(self.lab, f"bounded ({self.policy.value})", sent, self.actors[0].handled,
-                self.dead, self.refused)  # fmt: skip
-        drops = self.policy in (Overflow.DROP_NEWEST, Overflow.DROP_OLDEST)
-        self.lab.check(drops or not self.dead, "bounded", f"{self.policy} made dead letters")
-        self.lab.check(self.policy is Overflow.FAIL or not self.refused, "bounded",
-                       f"{self.policy} refused {len(self.refused)} messages")  # fmt: skip

@@ -163,8 +163,11 @@ class Mount(Workload):
 
         return [build, *(lambda n=n: send(n) for n in range(self.senders))]
 
+    def tally(self) -> int:
+        return sum(actor.ledger.total for actor in self.actors)
+
     def finished(self) -> bool:
-        return sum(actor.ledger.total for actor in self.actors) >= self.sent
+        return self.tally() >= self.sent
 
     def judge(self) -> None:
         expected = self.each * self.senders

@@ -1,4 +1,4 @@
-"""The parts below the actors: timers, the spin lock, house queues with thieves, rings, pools."""
+"""The parts below the actors: the spin lock, house queues with thieves, rings, pools."""
 
 from __future__ import annotations
 
@@ -8,134 +8,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from otavia_ft import SpinLock, StateActor, TimeoutEvent
+from otavia_ft import SpinLock, StateActor
 from otavia_ft.doors import AtomicInt
 from otavia_ft.house.house import House
 from otavia_ft.lane import HouseQueue
 from otavia_ft.pool import ThreadPool
 from otavia_ft.schedule import rings
 from otavia_ft.schedule.queues import PriorityHouseQueue
-from stress.parallel.settle import one_shots
-from stress.parallel.workloads.base import Watched, Workload, account
+from stress.parallel.workloads.base import Workload, account
 
-__all__ = ["Parts", "Timers"]
-
-
-class Alarm:
-    """One timer, how often it fired, and what its cancellation said (None: not cancelled)."""
-
-    def __init__(self, due: float, period: float | None) -> None:
-        self.due = due
-        self.period = period
-        self.fired = AtomicInt()
-        self.early = False
-        self.cancelled: bool | None = None
-        self.fired_at_cancel = 0
-        self.task: Any = None
-
-    def fire(self, _: Any) -> None:
-        if time.monotonic() < self.due:
-            self.early = True
-        self.fired.get_and_add(1)
-
-
-class Waking(Watched):
-    """Has timers of its own; it notes which of them have come."""
-
-    def __init__(self, timers: Timers, number: int) -> None:
-        super().__init__(timers.lab)
-        self.number = number
-        self.came: list[Any] = []
-
-    def after_mount(self) -> None:
-        super().after_mount()
-        for index in range(self.number):
-            self.after(self.lab.coin().choice((0, 0.0005, 0.002)), index)
-
-    def handle_actor_timeout(self, event: TimeoutEvent) -> None:
-        self.enter()
-        self.came.append(event.attach)
-        self.leave()
-
-
-class Timers(Workload):
-    """Timers fire while others cancel them: each does the one or the other."""
-
-    name = "timers"
-
-    def build(self, system: Any) -> None:
-        rng = self.rng
-        self.system = system
-        self.alarms: list[list[Alarm]] = []
-        self.threads = rng.choice((1, 2, 3))
-        self.each = rng.choice((1, 3)) if self.tiny else rng.randrange(10, 60)
-        self.actors: list[Waking] = []
-
-        def made(number: int) -> Waking:
-            self.actors.append(Waking(self, number))
-            return self.actors[-1]
-
-        self.own = [
-            system.build_actor(made, rng.randrange(1, 6) * self.lab.case.scale)
-            for _ in range(rng.choice((1, 3)))
-        ]
-        self.sent = self.threads * self.each
-
-    def bodies(self) -> list[Callable[[], Any]]:
-        timer = self.system.timer
-
-        def use() -> None:
-            coin, mine = self.lab.coin(), []
-            self.alarms.append(mine)
-            for _ in range(self.each):
-                seconds = coin.choice((0, 0.0004, 0.001, 0.003))
-                period = coin.choice((None, None, None, 0.0005, 0.002))
-                alarm = Alarm(time.monotonic() + seconds, period)
-                mine.append(alarm)
-                alarm.task = timer.after(seconds, alarm.fire, None, period)
-                if coin.random() < 0.3 and mine:
-                    self.cancel(coin.choice(mine))
-            for alarm in mine:
-                if alarm.period is not None or coin.random() < 0.3:
-                    time.sleep(coin.choice((0, 0.0003)))
-                    self.cancel(alarm)
-
-        return [use] * self.threads
-
-    def cancel(self, alarm: Alarm) -> None:
-        if alarm.cancelled is None:
-            alarm.cancelled = alarm.task.cancel()
-            alarm.fired_at_cancel = alarm.fired.load()
-
-    def finished(self) -> bool:
-        return one_shots(self.system.timer) == 0 and all(
-            len(a.came) >= a.number for a in self.actors
-        )
-
-    def judge(self) -> None:
-        # The timer's thread may still be in an action that was taken out before its cancellation;
-        # it sleeps when it is through.
-        for alarm in (alarm for mine in self.alarms for alarm in mine):
-            self.judge_alarm(alarm)
-        for actor in self.actors:
-            text = f"timers {actor.came} of {actor.number} have come"
-            self.lab.check(sorted(actor.came) == list(range(actor.number)), "timer-once", text)
-
-    def judge_alarm(self, alarm: Alarm) -> None:
-        self.lab.check(not alarm.early, "timer-once", "a timer fired early")
-        deadline = time.monotonic() + 2.0
-        wanted = 0 if alarm.cancelled and alarm.period is None else 1
-        while alarm.period is None and alarm.fired.load() < wanted and time.monotonic() < deadline:
-            time.sleep(0.001)
-        fired = alarm.fired.load()
-        if alarm.period is None:
-            text = f"a timer fired {fired} times; cancel returned {alarm.cancelled}"
-            self.lab.check(fired == wanted, "timer-once", text)
-        else:
-            text = (
-                f"a periodic timer fired {fired} times, {alarm.fired_at_cancel} before its cancel"
-            )
-            self.lab.check(fired <= alarm.fired_at_cancel + 1, "timer-once", text)
+__all__ = ["Parts"]
 
 
 class _Resting(StateActor):

@@ -96,8 +96,11 @@ class Stealing(Workload):
 
         return [lambda n=n: send(n) for n in range(self.senders)]
 
+    def tally(self) -> int:
+        return sum(actor.ledger.total for actor in self.chosen)
+
     def finished(self) -> bool:
-        return sum(actor.ledger.total for actor in self.chosen) >= self.sent
+        return self.tally() >= self.sent
 
     def judge(self) -> None:
         expected = self.each * self.senders
@@ -189,6 +192,9 @@ class Priority(Workload):
 
     def _got(self, actor: Any) -> int:
         return actor.replies if isinstance(actor, Pinging) else actor.ledger.total
+
+    def tally(self) -> int:
+        return sum(map(self._got, self.actors))
 
     def finished(self) -> bool:
         return all(self._got(actor) >= self._expected(actor) for actor in self.actors)
