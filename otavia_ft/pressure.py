@@ -46,12 +46,13 @@ _throttled_notice = {cls: _throttled(cls.notice) for cls in (ActorAddress, Robin
 
 
 class Pressure:
-    """The memory monitor of one system. `look` runs on the timer's thread, `end` after that."""
+    """The memory monitor of one system. `look` runs on the timer's thread."""
 
     def __init__(self, config: Config, probe: Probe) -> None:
         self._config = config
         self._probe = probe
         self._task: TimerTask | None = None
+        self._ended = False
         self.busy = False
 
     def watch(self, timer: Timer) -> None:
@@ -64,6 +65,9 @@ class Pressure:
         self._set(memory is not None and is_busy(memory, self._config))
 
     def end(self) -> None:
+        """Take the brake off for good, also if a probe is still looking."""
+        with _toggle:
+            self._ended = True
         if self._task is not None:
             self._task.cancel()
         self._set(False)
@@ -71,7 +75,7 @@ class Pressure:
     def _set(self, busy: bool) -> None:
         global _busy_systems
         with _toggle:
-            if busy == self.busy:
+            if busy == self.busy or (busy and self._ended):
                 return
             self.busy = busy
             _busy_systems += 1 if busy else -1

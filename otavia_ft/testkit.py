@@ -95,9 +95,6 @@ class TestSystem(ActorSystem):
             for thread in self.manual.threads:
                 thread.context.use_pools(self.config.pool_max_size, self.config.debug)
 
-    def stop_timer(self) -> None:
-        """There is no timer thread to stop."""
-
     def signal_stop(self) -> None:
         """The stop comes at the end of the `run` in hand: there is no thread to do it."""
         self._stop_wanted = True

@@ -130,6 +130,8 @@ class Timer:
         self._fresh: Fresh | None = None  # ticks that got a bucket and are not in the heap yet
         self._next: float = math.inf  # the driver will look no later than at this tick
         self._count = 0
+        self._closed = False
+        self._firing: Bucket = {}  # what the driver has taken out last
 
         self._ticks: list[int] = []  # the driver's: with the fresh ones, a heap of _buckets' keys
 
@@ -204,6 +206,18 @@ class Timer:
         with self._lock:
             task.action = _nothing
         self.cancel(task)
+
+    def close(self) -> None:
+        """End all timers; none fires any more. Nor does one that is added later: it is over from
+        the beginning, without a word, because whoever comes so late (an actor in its `post_stop`, a
+        thread that was stuck) could do nothing about it."""
+        with self._lock:
+            self._closed = True
+        # No bucket gets another task now. The one that the driver has in hand is seen here or
+        # there: it was in the wheel at the first look, or is what the second one finds.
+        for bucket in [*self._buckets.values(), self._firing]:
+            for task in list(bucket):
+                self.end(task)
 
     def update(self, task: TimerTask, seconds: float) -> None:
         """See `TimerTask.update`."""
@@ -287,7 +301,7 @@ class Timer:
         tick = self._tick_for(due)
         bucket: Bucket = {}
         with self._lock:
-            if task.action is _nothing:
+            if self._closed or task.action is _nothing:
                 return
             old = task.bucket
             if old is None:
@@ -330,7 +344,7 @@ class Timer:
             return None
         tick = heapq.heappop(self._ticks)
         with self._lock:
-            bucket = self._buckets[tick]
+            bucket = self._firing = self._buckets[tick]
             del self._buckets[tick]
         return bucket
 
@@ -360,7 +374,7 @@ class Timer:
         tick = self._tick_for(due)
         following: Bucket = {}
         with self._lock:
-            if task.bucket is not bucket:
+            if self._closed or task.bucket is not bucket:
                 return False
             del bucket[task]
             if tick in self._buckets:
@@ -402,11 +416,14 @@ class TimerThread:
             if self._stopping.load() or not self._parker.fall_asleep():
                 continue
             self._bell.wait(wait)
+        self._bell.close()
 
-    def stop(self) -> None:
-        """End the thread and wait for it; timers that were not due never fire. Once."""
+    def stop(self, patience_s: float | None = None) -> bool:
+        """End the thread and wait for it; timers that were not due never fire. False: it is still
+        in an action, and ends after that one."""
         self._stopping.set(1)
         self._parker.wake()
-        if not self.is_current:  # an action may be what stops us
-            self._thread.join()
-        self._bell.close()
+        if self.is_current:  # an action may be what stops us
+            return True
+        self._thread.join(patience_s)
+        return not self._thread.is_alive()

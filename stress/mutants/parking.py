@@ -191,6 +191,16 @@ MUTANTS = (
         scenario="timer-cancel-periodic",
     ),
     Mutant(
+        "closed-wheel-turns-on",
+        breaks="a periodic timer that fires while the wheel closes is put back all the same",
+        patches=_by(
+            TIMER,
+            "            if self._closed or task.bucket is not bucket:\n",
+            "            if task.bucket is not bucket:\n",
+        ),
+        scenario="timer-close",
+    ),
+    Mutant(
         "pool-without-affinity",
         breaks="a pool keeps what another thread's pool has made",
         patches=_by(POOL, "        if used.pool is self and len(", "        if len("),

@@ -53,6 +53,28 @@ class TimerCancelPeriodic(_Wheel):
         assert self.fired == fired, "the timer fired again after cancel() had returned"
 
 
+@scenario("timer-close")
+class TimerClose(_Wheel):
+    """The wheel closes while it fires, and while a timer is added: none is left, none comes."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.thread("adder", self.timer.after, 0, self.fire)
+
+    def period(self) -> float:
+        return 1.0
+
+    def cancel(self) -> None:
+        self.timer.close()
+
+    def finish(self) -> None:
+        fired = self.fired
+        assert len(self.timer) == 0, f"{len(self.timer)} timers are left"
+        self.doors.advance(5.0)
+        self.timer.fire_due()
+        assert self.fired == fired, "a timer fired after close() had returned"
+
+
 @scenario("timer-sleep")
 class TimerSleep(Scenario):
     """The timer's thread goes to sleep while a timer is added that is due at once: it fires."""
