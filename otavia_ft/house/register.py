@@ -129,8 +129,8 @@ def check_cleaner(clean: Any, actor: Any, house: House) -> None:
                 )
             if id(thing) not in seen and not isinstance(thing, (type, types.ModuleType)):
                 seen.add(id(thing))
-                # A function's globals are not what it holds on to.
-                referents = gc.get_referents(thing)
-                skip = getattr(thing, "__globals__", None)
-                following.extend(r for r in referents if r is not skip)
+                # A function's globals are not what it holds on to, nor are the builtins, which are
+                # many, and which threads that start actors at once would all look through.
+                skip = [id(getattr(thing, name, None)) for name in ("__globals__", "__builtins__")]
+                following.extend(r for r in gc.get_referents(thing) if id(r) not in skip)
         nearby = following
