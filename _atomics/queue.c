@@ -111,6 +111,12 @@ static PyObject *HouseQueue_end_slice(HouseQueue *self, PyObject *Py_UNUSED(igno
     Py_RETURN_NONE;
 }
 
+static PyObject *HouseQueue_take(HouseQueue *self, PyObject *Py_UNUSED(ignored))
+{
+    HouseBase *house = list_pop(&self->high);
+    return house_or_none(house != NULL ? house : list_pop(&self->normal));
+}
+
 static PyObject *HouseQueue_try_steal(HouseQueue *self, PyObject *Py_UNUSED(ignored))
 {
     HouseBase *house = list_try_steal(&self->high);
@@ -163,6 +169,8 @@ static PyMethodDef HouseQueue_methods[] = {
     {"dequeue", (PyCFunction)HouseQueue_dequeue, METH_NOARGS, "The owner only."},
     {"end_slice", (PyCFunction)HouseQueue_end_slice, METH_NOARGS,
      "The owner, whose time for business is over: if a normal house waits, it is next."},
+    {"take", (PyCFunction)HouseQueue_take, METH_NOARGS,
+     "Any thread, at the end: one house, the last one too."},
     {"try_steal", (PyCFunction)HouseQueue_try_steal, METH_NOARGS,
      "A thief: one house, high before normal; None when contended or too few."},
     {NULL},

@@ -245,7 +245,7 @@ static int64_t house_work(HouseBase *house, ContextBase *context, int64_t left)
         else
             failed = dispatch_in_python(context, house, mail, &left);
         if (!failed && is_some(context->later) && Py_SIZE(context->later) > 0)
-            failed = call_and_drop(call_method(house, "_run_later", context));
+            failed = call_and_drop(call_method(house, "run_later", context));
     }
     if (failed) { /* the engine catches all; this is the net */
         PyObject *error = PyErr_GetRaisedException();

@@ -9,11 +9,12 @@ dies, by reference counting alone, with its last address.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-from otavia_ft.doors import me
+from otavia_ft.doors import me, set_me
 from otavia_ft.errors import OutsideActor
 from otavia_ft.lane import ContextBase
 from otavia_ft.message import Envelope
@@ -39,6 +40,7 @@ __all__ = [
     "NOT_BARE",
     "Context",
     "bare_stack",
+    "borrowed_context",
     "running_context",
     "running_house",
     "running_stack",
@@ -193,6 +195,20 @@ def _of_number(blank: Callable[[], FuturesState[Any]]) -> Callable[[int, int], F
         return state
 
     return new
+
+
+@contextmanager
+def borrowed_context(house: House) -> Iterator[Context]:
+    """For hooks of an actor that no thread of its system will run any more: this thread, whoever it
+    is and whatever it has in hand, is for a while one of that system's."""
+    before = me()
+    context = Context(house.scheduler, 0)
+    context.house = house
+    set_me(context)
+    try:
+        yield context
+    finally:
+        set_me(before)
 
 
 def bare_stack(context: Context) -> Stack:

@@ -120,11 +120,11 @@ class ActorSystem:
         """Step 8 of the shutdown: nothing is left to stop at the interpreter's end."""
         _running.pop(id(self), None)
 
-    def stop_timer(self) -> None:
-        """Step 5 of the shutdown."""
-        if self._timer_thread is not None:
-            self._timer_thread.stop()
-        self._pressure.end()  # after the last look: nobody would take the brake off again
+    def stop_timer(self, patience_s: float) -> bool:
+        """Step 5 of the shutdown. False: the timer's thread is still in an action."""
+        self.timer.close()
+        self._pressure.end()
+        return self._timer_thread is None or self._timer_thread.stop(patience_s)
 
     # ---- actors
 
@@ -219,7 +219,7 @@ class ActorSystem:
         Returns when it is done, whoever began it. Not inside a handler: see `signal_stop`. In a
         callback that the stop itself has called it returns at once: see `otavia_ft.shutdown`.
         """
-        if self._in_handler():
+        if self._in_handler() and not self._shutdown.needs_this_thread:
             raise OutsideActor(
                 "system.stop() waits for all handlers, so a handler cannot call it: "
                 "use system.signal_stop()"
@@ -242,7 +242,7 @@ class ActorSystem:
 
         In a callback that the stop itself has called it returns False at once.
         """
-        if timeout is None and self._in_handler():
+        if timeout is None and self._in_handler() and not self._shutdown.needs_this_thread:
             raise OutsideActor(
                 "system.wait() waits for the end of all handlers, so a handler cannot wait there"
             )

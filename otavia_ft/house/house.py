@@ -159,7 +159,7 @@ class House(HouseBase):
                 else:
                     break
                 if context.later:
-                    self._run_later(context)
+                    self.run_later(context)
         except BaseException as error:  # the engine catches all; this is the net
             self.log_failure("could not finish its turn", error)
             left = 0  # whatever it is, others come first
@@ -205,7 +205,7 @@ class House(HouseBase):
             left = self._dispatch_channel_futures(context, left)
         return left
 
-    def _run_later(self, context: Context) -> None:
+    def run_later(self, context: Context) -> None:
         """The later tasks of the pass in hand. What they queue comes at the end of the next pass.
 
         It goes there by way of the house's own mail: then there is a next pass, on whatever thread
@@ -329,7 +329,7 @@ class House(HouseBase):
         except BaseException as error:  # hooks are user code
             lifecycle.stop(context, self, lifecycle.failed_to_start(self, error))
         if context.later:
-            self._run_later(context)
+            self.run_later(context)
         context.house = None
         if self.promises.count == 0:
             self.high_priority = True  # or a new actor would wait behind all that have had a turn
@@ -350,9 +350,8 @@ class House(HouseBase):
         promise.aid = aid
         stack.add_uncompleted(promise)
         if self.promises is NOBODY:
-            register = self.scheduler.system.register
-            self.promises = FutureDispatcher(register.waiting)
-            register.add(self)
+            self.promises = FutureDispatcher(self.scheduler.system.register.waiting)
+            self.enter_register()
         self.promises.push(promise)
         return aid
 
@@ -365,8 +364,16 @@ class House(HouseBase):
         stack.add_uncompleted(promise)
         if self.channel_promises is None:
             self.channel_promises = set()
-            self.scheduler.system.register.add(self)
+            self.enter_register()
         self.channel_promises.add(promise)
+
+    def enter_register(self) -> None:
+        """From now on this actor has something to say at the system's end. If the goodbyes have
+        been said meanwhile, it was not among those who were told."""
+        system = self.scheduler.system
+        system.register.add(self)
+        if system.register.closed:
+            self.control(lifecycle.Stop(system.stopped_error))
 
     def attach_sleep(self, stack: Stack, promise: MessagePromise[Any], seconds: float) -> None:
         aid = self.attach(stack, promise)

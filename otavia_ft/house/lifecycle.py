@@ -13,6 +13,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from otavia_ft.context import borrowed_context
 from otavia_ft.doors import HouseState, Mailbox
 from otavia_ft.errors import ActorStopped, OtaviaError, described, fresh
 from otavia_ft.house import engine
@@ -102,11 +103,8 @@ def start(house: House) -> None:
     """The start hooks. What they raise stops the actor: half a start is no start."""
     actor: Any = house.actor
     if house.plan.wants_stop:
-        clean = actor.cleaner() if hasattr(actor, "cleaner") else None
-        if clean is not None:
-            check_cleaner(clean, actor, house)
+        _enter_register(house)
         system = house.scheduler.system
-        system.register.add(house, clean)
         if system.register.closed:
             # The goodbyes have been said: nobody would tell this one, so it does not begin.
             house.stop_reason = system.stopped_error
@@ -114,6 +112,15 @@ def start(house: House) -> None:
             return
     actor.pre_start()
     actor.after_mount()
+
+
+def _enter_register(house: House) -> None:
+    """Let the stop of the system find this one, and its cleaner run whatever comes."""
+    actor: Any = house.actor
+    clean = actor.cleaner() if hasattr(actor, "cleaner") else None
+    if clean is not None:
+        check_cleaner(clean, actor, house)
+    house.scheduler.system.register.add(house, clean)
 
 
 def failed_to_start(house: House, error: BaseException) -> OtaviaError:
@@ -161,11 +168,7 @@ def stop(context: Context, house: House, reason: OtaviaError) -> None:
     if family is not None and not family.may_stop(house, reason):
         return  # the children first; their last one's end calls again
     house.stop_reason = reason
-    awaited = [*house.promises, *(house.channel_promises or ())]
-    waiting = {id(promise.stack): promise.stack for promise in awaited}
-    for stack in waiting.values():
-        if stack is not None:
-            engine.cancel_stack(context, house, stack, reason)
+    _cancel_waiting(context, house, reason)
     house.barrier = None
     house.channel_promises = house.channel_futures = None
     _end_timers(house)
@@ -176,6 +179,14 @@ def stop(context: Context, house: House, reason: OtaviaError) -> None:
         house.log_failure("failed in post_stop", error)
     _end_timers(house)  # those of the hook
     _leave(house, reason)
+
+
+def _cancel_waiting(context: Context, house: House, reason: OtaviaError) -> None:
+    awaited = [*house.promises, *(house.channel_promises or ())]
+    waiting = {id(promise.stack): promise.stack for promise in awaited}
+    for stack in waiting.values():
+        if stack is not None:
+            engine.cancel_stack(context, house, stack, reason)
 
 
 def _end_timers(house: House) -> None:
@@ -199,8 +210,13 @@ def _leave(house: House, reason: OtaviaError) -> None:
 def bury(house: House, left: int, context: Context | None = None) -> int:
     """A turn of a stopped house: dead letters for the mail, errors for the askers. Its later tasks
     are run, if this is a turn."""
-    reason = house.stop_reason
-    assert reason is not None
+    assert house.stop_reason is not None
+    return _bury_mail(house, left, house.stop_reason, context)
+
+
+def _bury_mail(
+    house: House, left: int, reason: OtaviaError, context: Context | None = None
+) -> int:
     if house.family is not None:
         house.family.buried(reason)
     for mailbox in (Mailbox.REPLY, Mailbox.EXCEPTION, Mailbox.ASK, Mailbox.NOTICE, Mailbox.EVENT):
@@ -218,20 +234,55 @@ def bury(house: House, left: int, context: Context | None = None) -> int:
 
 
 def bury_for_good(house: House, reason: OtaviaError) -> None:
-    """The system is gone: a house found in a queue delivers nothing any more.
+    """The system is gone: a house found in a queue delivers nothing any more, and its actor, if it
+    has not stopped yet, says its goodbye here.
 
-    Any thread may be here; the transitions let one of them have the house.
+    Any thread may be here, and so may run the actor's last hooks; the transitions let one of them
+    have the house.
     """
-    if house.stop_reason is None:
-        house.stop_reason = reason
     if house.state == HouseState.MOUNTING:
+        _call_off(house, reason)
         house.end_mount()
         house.try_ready()
     while house.try_schedule() and house.try_run():
-        while house.mail():
-            for _ in house.drain(Mailbox.SYSTEM, UNLIMITED):
-                pass
-            bury(house, UNLIMITED)
+        try:
+            while house.stop_reason is None or house.mail():
+                _say_goodbye(house, reason)
+                _bury_mail(house, UNLIMITED, reason)
+                if house.stop_reason is None and not house.size(Mailbox.SYSTEM):
+                    break  # its children go first, and the last one's end brings it here again
+        except BaseException as error:  # the others want to be buried
+            house.log_failure("could not be buried", error)
         house.run_to_waiting()
         if not (house.mail() and house.try_ready()):
             break
+
+
+def _call_off(house: House, reason: OtaviaError) -> None:
+    """A house that was never mounted: as at a start after the goodbyes, it does not begin."""
+    with borrowed_context(house):
+        try:
+            if house.plan.wants_stop:
+                _enter_register(house)
+        except BaseException as error:  # a cleaner is user code
+            house.log_failure("failed to start and is stopped", error)
+        house.stop_reason = reason
+        _leave(house, reason)
+
+
+def _say_goodbye(house: House, reason: OtaviaError) -> None:
+    """The last of a house's control messages, and its stop if that was not one of them."""
+    if house.stop_reason is not None and not house.size(Mailbox.SYSTEM):
+        return
+    with borrowed_context(house) as context:
+        for message in house.drain(Mailbox.SYSTEM, UNLIMITED):
+            try:
+                receive_system(context, house, message)
+            except BaseException as error:  # hooks are user code
+                house.log_failure(f"failed on {message!r}", error)
+        stop(context, house, reason)
+        if house.stop_reason is None:
+            # One of its children may be stuck in a handler. `post_stop` waits for that, but whoever
+            # has asked this actor does not.
+            _cancel_waiting(context, house, reason)
+        house.run_later(context)

@@ -109,7 +109,7 @@ def stash() -> None:
     family = family_of(house)
     if family.stash is None:
         family.stash = Stash(house.name, house.scheduler.system.dead_letters)
-        house.scheduler.system.register.add(house)  # so that a stop of the system finds it
+        house.enter_register()
     family.stash.add(stack)
 
 

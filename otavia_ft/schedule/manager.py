@@ -169,13 +169,32 @@ class HouseManager(SeatBase):
 
     # ---- the end
 
+    @property
+    def closed(self) -> bool:
+        return self._closed.load() == 1
+
     def close(self) -> None:
-        """After the thread has ended: whatever is queued, or comes later, is buried."""
+        """After the owner was told to end: whatever is queued, or comes later, is buried.
+
+        If the owner is stuck in a turn, others bury meanwhile, on whatever thread. It may come back
+        at any moment, and these are the orders to think of:
+         1. Its turn ends after the close. It takes nothing more, because it looks at `stopping`
+            first. If the house in its hands has mail left, its Stop among it, the owner queues it,
+            and then sees in `wake_owner` that we are closed. If the turn ended before that, the
+            house is in the queue that we look into.
+         2. It had looked at `stopping` before it was told, and takes a house only now. The lists'
+            locks give each house to one of us, and whoever has it runs it; its end is as in 1.
+         3. It is stuck in a start hook. The house is in no queue, and in the register before its
+            hooks: it was told, and its mail is found at the end of the mount, as in 1. One that
+            was in the queue of mounts does not begin, whoever takes it: see `lifecycle`.
+         4. It is a thief that is stuck, with a house of ours: the same as 1, here. Or a sender that
+            has made a house ready and has yet to queue it: it sees that we are closed, and buries.
+        """
         self._closed.set(1)
         self.bury()
 
     def _bury_all(self) -> None:
-        """Dead letters for all mail in all queues."""
+        """The end of all houses in all queues."""
         for queue in (self.mounting, self.channels, self.business):
-            while (house := queue.dequeue()) is not None:
+            while (house := queue.take()) is not None:
                 lifecycle.bury_for_good(house, self.system.stopped_error)

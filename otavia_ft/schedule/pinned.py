@@ -102,12 +102,19 @@ class PinnedScheduler:
                     stuck.append(thread.name)
         return stuck
 
+    @property
+    def left_over(self) -> bool:
+        """Whether anything waits for a thread, after all were told to end."""
+        return any(thread.left_over for thread in self.threads)
+
     def close(self) -> None:
+        """After the threads were told to end: whatever is queued, or comes later, is buried."""
+        for thread in self.threads:
+            thread.close()
         for thread in self.threads:
             if thread.thread is None:
-                thread.close()
-            else:
-                thread.leave()
+                thread.leave()  # it has no end of its own
+            thread.leave()
 
     def statistics(self) -> tuple[ThreadStatistics, ...]:
         return tuple(thread.statistics() for thread in self.threads)

@@ -201,7 +201,7 @@ class PoolScheduler(PinnedScheduler, SeatBase):
     # ---- the end
 
     def close(self) -> None:
-        """After the workers have ended: whatever is queued, or comes later, is buried."""
+        """See PinnedScheduler. The rings are everybody's, so it does not matter who is stuck."""
         self.close_rings()
         super().close()
 

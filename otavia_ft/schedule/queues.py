@@ -115,6 +115,8 @@ class FIFOHouseQueue:
     def dequeue(self) -> House | None:
         return self._houses.pop()
 
+    take = dequeue
+
     def __len__(self) -> int:
         return len(self._houses)
 
@@ -153,6 +155,10 @@ class PriorityHouseQueue:
     def end_slice(self) -> None:
         """The owner, whose time for business is over: if a normal house waits, it is next."""
         self._high_in_a_row = self._ageing_limit
+
+    def take(self) -> House | None:
+        """Any thread, at the end: one house, the last one too."""
+        return self._high.pop() or self._normal.pop()
 
     def try_steal(self) -> House | None:
         """A thief: one house, high before normal; None when contended or too few."""

@@ -20,6 +20,7 @@ from otavia_ft.context import Context
 from otavia_ft.doors import AtomicInt, HouseCell, Mailbox, now_ns, set_me
 from otavia_ft.message import ResourceTimeoutEvent
 from otavia_ft.parking import Parker
+from otavia_ft.schedule.burial import Burial
 from otavia_ft.schedule.manager import HouseManager
 from otavia_ft.schedule.reactor import Reactor
 from otavia_ft.schedule.statistics import ThreadQueues, ThreadStatistics, look_at
@@ -70,6 +71,8 @@ class ActorThread:
         self.reactor = Reactor(config.selector_rebuild_threshold)
         self.parker = Parker(self.reactor.bell)
         self.events = HouseCell()  # only its event mailbox: see `call` and `put_event`
+        self._serve_events = Burial(self._drain_events)
+        self._server = 0  # the thread that is at it
         self.manager = HouseManager(self, system)
         self.context = Context(self, config.throughput_budget, self.manager)
         self.thread: threading.Thread | None = None
@@ -93,9 +96,13 @@ class ActorThread:
         return False
 
     def call(self, thunk: Callable[[], Any]) -> None:
-        """Run a function on this thread, in Phase 2."""
+        """Run a function on this thread, in Phase 2; after the system's end, on the caller's."""
         self.events.put(Mailbox.EVENT, thunk)
         self.wake()
+        # Pairs with close(): either it sees the function, or we see that it is closed.
+        # (If one that runs posts another, that is for whoever runs it: in the next round.)
+        if self.manager.closed and self._server != threading.get_ident():
+            self._run_last_events()
 
     def put_event(self, event: ResourceTimeoutEvent) -> None:
         """Have the event handled on this thread, in Phase 2."""
@@ -207,20 +214,23 @@ class ActorThread:
 
     def _run_events(self) -> int:
         """As many as wait at the start: a function that posts itself again has its next turn in the
-        next loop."""
-        count = 0
+        next loop. One thread at a time: at the end others come here, too."""
         if not self.events.has_mail(1 << Mailbox.EVENT):
             return 0
+        self._serve_events()
+        return 1
+
+    def _drain_events(self) -> None:
+        self._server = threading.get_ident()
         for event in self.events.drain(Mailbox.EVENT, self.events.size(Mailbox.EVENT)):
-            count += 1
             try:
-                if type(event) is ResourceTimeoutEvent:
-                    event.resource.handle_timeout(event)
-                else:
+                if type(event) is not ResourceTimeoutEvent:
                     event()
+                elif not self.stopping.load():  # or it may be another thread that is here
+                    event.resource.handle_timeout(event)
             except BaseException:  # cleaners are user code
                 _log.exception("a cleaner or thread event failed")
-        return count
+        self._server = 0
 
     def _try_steal(self, context: Context) -> bool:
         self._idle_count += 1
@@ -258,16 +268,29 @@ class ActorThread:
             ),
         )
 
-    def leave(self) -> None:
-        """Called twice: by the thread at its end, and by the shutdown. The second one closes, so
-        that a thread left behind in a handler still gives everything back when it ends."""
-        if self._ends.get_and_add(1) == 1:
-            self.close()
+    # ---- the end
+
+    @property
+    def left_over(self) -> bool:
+        """Whether anything still waits here."""
+        return self._has_work()
 
     def close(self) -> None:
-        """After the thread has ended: what was left for it to run, run here; the mail is buried."""
+        """The shutdown: what was left for this thread to run is run here, and its houses are
+        buried, though it may be stuck in a handler yet."""
+        self.manager.close()
+        self._run_last_events()
+
+    def _run_last_events(self) -> None:
+        """After the close: no loop comes any more, for those that functions post in their turn."""
         for _ in range(LAST_ROUNDS):
             if not self._run_events():
                 break
-        self.manager.close()
-        self.reactor.close()
+
+    def leave(self) -> None:
+        """Called twice: by the thread at its end, and by the shutdown after `close`. The second one
+        gives back what the thread itself, or a last hook of its IO actors, may have needed."""
+        if self.manager.closed:
+            self._run_last_events()
+        if self._ends.get_and_add(1) == 1:
+            self.reactor.close()

@@ -10,6 +10,7 @@ QUEUES = "otavia_ft.schedule.queues"
 MANAGER = "otavia_ft.schedule.manager"
 THREAD = "otavia_ft.schedule.thread"
 POOL = "otavia_ft.schedule.pool"
+LIFECYCLE = "otavia_ft.house.lifecycle"
 RINGS = "otavia_ft.schedule.rings"
 
 
@@ -244,6 +245,22 @@ MUTANTS = (
 """,
             "",
         ),
+        scenario="close-send",
+    ),
+    Mutant(
+        "last-hook-forgotten",
+        breaks="an actor whose mail is buried has no post_stop, and its waiting handlers no end",
+        patches=_by(
+            LIFECYCLE,
+            """\
+                _say_goodbye(house, reason)
+""",
+            """\
+                house.stop_reason = house.stop_reason or reason
+                list(house.drain(Mailbox.SYSTEM, UNLIMITED))
+""",
+        ),
+        workload="shutdown",
         scenario="close-send",
     ),
     Mutant(

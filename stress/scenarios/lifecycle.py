@@ -83,13 +83,18 @@ class MountSend(HouseScenario):
 
 
 class _Close(HouseScenario):
-    """Base: the worker has ended; its manager closes while messages are still sent."""
+    """Base: the worker has ended; its manager closes while messages are still sent. An actor's last
+    hook runs where its mail is buried, once, if it has begun."""
 
     sizes: ClassVar = {"senders": 2}
+    expected: ClassVar = ["post_stop"]
 
     def setup(self) -> None:
         self.stage()
+        self.ends: list[str] = []
         self.prepare()
+        for house in self.houses:
+            house.actor.post_stop = lambda: self.ends.append("post_stop")
         self.thread("closer", self.workers[0].manager.close)
         self.sent = [[(s, h.id) for h in self.houses] for s in range(self.senders)]
         for s, messages in enumerate(self.sent):
@@ -106,6 +111,7 @@ class _Close(HouseScenario):
         sent = sorted(m for messages in self.sent for m in messages)
         got = sorted(self.dead() + [m for handled in self.handled for m in handled])
         assert got == sent, f"sent {sent}, buried {got}"
+        assert self.ends == self.expected, f"post_stop ran {len(self.ends)} times"
 
 
 @scenario("close-send")
@@ -121,10 +127,50 @@ class CloseMountSend(_Close):
     """A manager closes over a house that was never mounted, while two senders send to it."""
 
     bound = 1  # with two there are too many states for every day
+    expected: ClassVar = []
 
     def prepare(self) -> None:
         self.house = self.new_house(mounted=False)
         self.workers[0].manager.mount(self.house)
+
+
+@scenario("close-stuck")
+class CloseStuck(HouseScenario):
+    """A worker comes back from a long turn while its houses are told to stop, and its manager
+    closes: each message is handled or buried, and each actor has its last hook, on either side."""
+
+    bound = 1  # as above
+    sizes: ClassVar = {"actors": 2}
+
+    def setup(self) -> None:
+        self.stage()
+        self.ends: list[int] = []
+        for number in range(self.actors):
+            house = self.new_house()
+            house.actor.post_stop = lambda number=number: self.ends.append(number)
+            house.notice(f"m{number}")
+        self.thread("worker", self.come_back)
+        self.thread("closer", self.close)
+
+    def come_back(self) -> None:
+        worker = self.workers[0]
+        self.doors.set_me(worker.context)
+        worker.manager.run_state_actors(worker.context, None)
+        worker.leave()
+
+    def close(self) -> None:
+        worker = self.workers[0]
+        for house in self.houses:
+            house.control(self.rt.lifecycle.Stop(self.system.stopped_error))
+        worker.signal_stop()
+        worker.close()
+        worker.leave()
+
+    def finish(self) -> None:
+        sent = [f"m{number}" for number in range(self.actors)]
+        got = sorted(self.dead() + [m for handled in self.handled for m in handled])
+        assert got == sent, f"sent {sent}, handled and buried {got}"
+        assert sorted(self.ends) == list(range(self.actors)), f"post_stop ran for {self.ends}"
 
 
 @scenario("signal-stop")

@@ -19,7 +19,7 @@ NAMES = sorted(
 )
 # Their full search is larger than what is done here for every change; see `Scenario.bound`.
 PARTLY = {
-    "close-mount-send", "close-send", "mount-send", "pool-mount", "restart-send",
+    "close-mount-send", "close-send", "close-stuck", "mount-send", "pool-mount", "restart-send",
     "steal-complete", "stop-send", "two-senders", "two-workers",
 }  # fmt: skip
 
