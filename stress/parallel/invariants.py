@@ -97,8 +97,9 @@ _ALL = (
         "hooks-once",
         "The start hooks run once a life; post_stop and the cleaner at most once, and exactly once "
         "if the actor was stopped; each restart runs its three hooks once, in order.",
-        "Actors that are still waiting to be mounted when the system stops by force. How late a "
-        "cleaner of a dropped actor is: the check first has every worker run once more.",
+        "Whether the cleaner of an actor runs that is still waiting to be mounted when the system "
+        "stops by force. How late a cleaner of a dropped actor is: the check first has every "
+        "worker run once more.",
     ),
     Invariant(
         "steal-rules",

@@ -42,6 +42,7 @@ class Lab:
         self.steps = 0  # outside the system: senders count here, so that the watchdog sees them
         self.round = 0
         self.settings: dict[str, Any] = {}  # what the system of this round really has
+        self.warning = ""  # what the system may say in this round, because a workload makes it
         self._coins = threading.local()
         self._threads = 0
         # Every handler touches it on every thread, and a shared reference count would be what the
@@ -186,10 +187,13 @@ class _Listener(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, Planned) or "the GIL is on" in record.getMessage():
+        message, planned = record.getMessage(), self._lab.warning
+        if isinstance(error, Planned) or "the GIL is on" in message:
+            return
+        if planned and planned in message:
             return
         invariant = "single-runner" if isinstance(error, InvariantError) else "no-error"
-        text = record.getMessage()
+        text = message
         if error is not None:
             text += "\n" + "".join(traceback.format_exception(error)[-4:])
         self._lab.report(invariant, text)

@@ -351,14 +351,16 @@ class Watch:
         dispatch, drain = House._dispatch, House.drain
 
         def checked_dispatch(house: Any, context: Any, mail: int, left: int) -> int:
-            mine.last = -1
+            # A pass within a pass: a handler has sent something to a house that it then buries.
+            before = getattr(mine, "house", None), getattr(mine, "last", -1)
+            mine.house, mine.last = house, -1
             left = dispatch(house, context, mail, left)
-            mine.last = None
+            mine.house, mine.last = before
             return left
 
         def checked_drain(house: Any, mailbox: int, budget: int) -> Any:
-            last = getattr(mine, "last", None)
-            if last is not None:
+            if getattr(mine, "house", None) is house:
+                last = mine.last
                 if mailbox < last:
                     names = Mailbox(last).name.lower(), Mailbox(mailbox).name.lower()
                     text = f"{house.name} turns to its {names[1]} mailbox after {names[0]}"

@@ -22,9 +22,8 @@ from typing import Any
 
 from otavia_ft import ActorStopped, Notice, SystemStopped, on
 from otavia_ft.atomic import Mailbox
-from otavia_ft.shutdown import FORCED_S
 from stress.parallel.workloads.base import Answers, Workload, account
-from stress.parallel.workloads.stopping import Letter, Mortal, Query
+from stress.parallel.workloads.stopping import Letter, Mortal, Query, judge_ends
 
 __all__ = ["Signals"]
 
@@ -100,7 +99,6 @@ class Signals(Workload):
         self.behind = 0  # how many letters wait behind the plug
         self.armed = self.through = False
         self.raised = self.seen = 0
-        self.forced_at = self.ended_at = 0.0
 
     def made(self, make: Callable[[int], Mortal]) -> Mortal:
         self.actors.append(make(len(self.actors)))
@@ -148,7 +146,6 @@ class Signals(Workload):
                 text = "a first Ctrl-C does not begin to stop the system"
                 self.until(lambda: not self.system.running, "no-lost-wake-up", text)
                 self.lab.stall(20)
-                self.forced_at = time.monotonic()
                 self.press()
         finally:
             self.through = True
@@ -192,7 +189,6 @@ class Signals(Workload):
                 self.armed = False
         except KeyboardInterrupt:
             self.armed = False  # if the second one has come in the line above
-        self.ended_at = time.monotonic()
         stopped = self.system.wait(0)
         self.lab.check(stopped, "nothing-left", "the block is left, but the system has not stopped")
         alive = [t.thread.name for t in self.system.scheduler.threads if t.thread.is_alive()]
@@ -218,12 +214,7 @@ class Signals(Workload):
             text = f"all {len(sent)} letters were handled behind a handler that does not end"
             lab.check(len(handled) < len(sent), "no-duplicate", text)
         self._judge_asks()
-        # A forced stop that ran out of time may have left somebody out.
-        had_time = self.how == "once" or self.ended_at - self.forced_at < FORCED_S
-        for actor in self.actors:
-            right = actor.stops == actor.starts if had_time else actor.stops <= actor.starts
-            ran = f"started {actor.starts} times, post_stop ran {actor.stops} times"
-            lab.check(right, "hooks-once", ran)
+        judge_ends(lab, self.actors)
 
     def _judge_asks(self) -> None:
         for number, future in self.asks.items:

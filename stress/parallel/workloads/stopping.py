@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from otavia_ft import (
     ActorStopped,
+    ActorSystem,
     Ask,
     AutoCleanable,
     Notice,
@@ -15,12 +18,12 @@ from otavia_ft import (
     on,
     sleep,
 )
-from otavia_ft.shutdown import FORCED_S
+from otavia_ft.atomic import AtomicInt
 from stress.parallel.lab import Lab
 from stress.parallel.settle import one_shots
 from stress.parallel.workloads.base import Answers, Ledger, Watched, Workload, account
 
-__all__ = ["Shutdown", "Stop"]
+__all__ = ["Shutdown", "Stop", "judge_ends"]
 
 
 class Letter(Notice):
@@ -137,28 +140,111 @@ class Stop(Workload):
                        f"cleaners ran for {sorted(self.cleaned)}")  # fmt: skip
 
 
+class Quit(Notice):
+    """To be stopped by, or to be stuck in."""
+
+    __slots__ = ()
+
+
+class Quitter(Mortal):
+    """Stops its system in its handler."""
+
+    @on(Quit)
+    def quit(self, message: Quit) -> None:
+        self.enter()
+        self.system.signal_stop()
+        self.leave()
+
+
+class Trapped(Mortal):
+    """Stays in its handler until the system has stopped without it."""
+
+    entered: threading.Event
+    release: threading.Event
+
+    @on(Quit)
+    def wait(self, message: Quit) -> None:
+        self.enter()
+        self.entered.set()
+        self.release.wait()
+        self.leave()
+
+
+class Across(Mortal):
+    """Asks an actor of another system what it is asked, whatever becomes of the two."""
+
+    there: Any = None
+    begun = ended = 0
+
+    @on(Query)
+    async def query(self, message: Query) -> int:
+        self.begun += 1
+        try:
+            return int(await self.there.ask(message))
+        except (SystemStopped, ActorStopped):
+            return message.number
+        finally:
+            self.ended += 1
+
+
 class Shutdown(Workload):
-    """The system stops while threads send, ask and build: nothing is forgotten."""
+    """The system stops while threads send, ask and build: nothing is forgotten.
+
+    In some rounds a second system stops at about the same time, while actors of either wait for
+    answers of the other. In some a handler ends only after the stop has; its neighbours are stopped
+    without it, and it is after that.
+    """
 
     name = "shutdown"
+
+    @classmethod
+    def settings(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        return {"shutdown_timeout_s": 0.5}  # for a stop in a handler, which names no limit
 
     def build(self, system: Any) -> None:
         self.system = system
         self.actors: list[Mortal] = []
+        self.names = AtomicInt()  # several threads build
         self.cleaned: list[int] = []
         self.dead: list[tuple[int, int]] = []
         system.dead_letters.subscribe(self.died)
-        self.addresses = [system.build_actor(self.made) for _ in range(self.rng.choice((1, 2, 4)))]
-        self.each, self.senders = self.burst(150, backlog=True), self.rng.choice((1, 2, 3))
-        self.limit = self.rng.choice((0.0, 0.001, 0.5))
-        self.builders, self.num = self.rng.choice((0, 1, 2)), self.rng.choice((1, 2, 3))
-        self.took = 0.0
+        rng = self.rng
+        self.addresses = [system.build_actor(self.made) for _ in range(rng.choice((1, 2, 4)))]
+        self.each, self.senders = self.burst(150, backlog=True), rng.choice((1, 2, 3))
+        self.limit = rng.choice((0.0, 0.001, 0.5))
+        self.builders, self.num = rng.choice((0, 1, 2)), rng.choice((1, 2, 3))
+        self.how = rng.choice(("once", "once", "several", "inside"))
         self.late: list[Any] = []
         self.asks = Answers()
         self.sent = self.each * self.senders
+        self.other: Any = None
+        self.trap: Any = None
+        if rng.random() < 0.3:
+            self._second_system()
+        if self.how == "inside":
+            self.quitter = system.build_actor(self.made, Quitter)
+        elif rng.random() < 0.06:  # seldom, because such a stop takes two seconds
+            self._set_trap()
+        self.lab.warning = "is stuck in a handler" if self.trap else ""
 
-    def made(self) -> Mortal:
-        actor = Mortal(self.lab, len(self.actors), self.cleaned, gaps=True)
+    def _second_system(self) -> None:
+        self.other = other = ActorSystem("other", **self.lab.settings)
+        other._ids.get_and_add(1 << 20)  # the instruments know houses by their numbers
+        other.dead_letters.subscribe(self.died)
+        for ours, theirs in ((other, self.system), (self.system, other)):
+            self.addresses.append(ours.build_actor(self.made, Across))
+            asking: Any = self.actors[-1]
+            asking.there = theirs.build_actor(self.made)
+
+    def _set_trap(self) -> None:
+        trap = self.system.build_actor(self.made, Trapped)
+        self.trap = self.actors[-1]
+        self.trap.entered, self.trap.release = threading.Event(), threading.Event()
+        self.addresses.append(trap)
+        trap.notice(Quit())
+
+    def made(self, kind: type[Mortal] = Mortal) -> Mortal:
+        actor = kind(self.lab, self.names.get_and_add(1), self.cleaned, gaps=True)
         self.actors.append(actor)
         return actor
 
@@ -178,12 +264,6 @@ class Shutdown(Workload):
                 if number % (3 * self.ask_every) == 0:
                     self.asks.add(number, self.system.ask(address, Query(number)))
 
-        def stop() -> None:
-            time.sleep(self.lab.coin().choice((0, 1e-4, 1e-3, 3e-3)))
-            began = time.monotonic()
-            self.system.stop(self.limit)
-            self.took = time.monotonic() - began
-
         def build() -> None:
             try:
                 for _ in range(20):
@@ -192,24 +272,61 @@ class Shutdown(Workload):
             except SystemStopped:
                 pass
 
-        senders = [lambda n=n: send(n) for n in range(self.senders)]
-        return [*senders, *[build] * self.builders, stop]
+        bodies: list[Callable[[], Any]] = [lambda n=n: send(n) for n in range(self.senders)]  # type: ignore[misc]
+        bodies += [build] * self.builders
+        bodies += [self.stop] * (3 if self.how == "several" else 1)
+        if self.other is not None:
+            bodies.append(self.stop_other)
+        return bodies
+
+    def stop(self) -> None:
+        if self.trap is not None:
+            text = "an actor gets a message, and does not begin to handle it"
+            self.until(self.trap.entered.is_set, "no-lost-wake-up", text)
+        self._wait_a_moment()
+        if self.how == "inside":
+            self.quitter.notice(Quit())
+            self.system.wait()
+        else:
+            self.system.stop(self.limit)
+        if self.trap is not None:
+            self.trap.release.set()
+
+    def stop_other(self) -> None:
+        self._wait_a_moment()
+        self.other.stop(self.limit)
+
+    def _wait_a_moment(self) -> None:
+        time.sleep(self.lab.coin().choice((0, 1e-4, 1e-3, 3e-3)))
 
     def judge_stopped(self) -> None:
+        lab, threads = self.lab, [worker.thread for worker in self.system.scheduler.threads]
+        text = "a thread that was left behind in a handler does not end after it"
+        self.until(lambda: not any(t.is_alive() for t in threads), "nothing-left", text)
         sent = [(s, n) for s in range(self.senders) for n in range(1, self.each + 1)]
         handled = [item for actor in self.actors for item in actor.handled]
-        account(self.lab, "shutdown", sent, handled, self.dead)
+        account(lab, "shutdown", sent, handled, self.dead)
         for number, future in self.asks.items:
             if not future.done():
-                self.lab.report("answered-once", f"query {number} is open after the stop")
+                lab.report("answered-once", f"query {number} is open after the stop")
                 continue
             error = future.exception()
             right = error is None or isinstance(error, (SystemStopped, ActorStopped))
-            self.lab.check(right, "answered-once", f"query {number} ended with {error!r}")
-        # A stop that had time enough for the goodbyes has reached everybody; one that ran out of it
-        # may have left somebody out, but nobody may have two ends.
-        had_time = self.took < FORCED_S
+            lab.check(right, "answered-once", f"query {number} ended with {error!r}")
         for actor in self.actors:
-            right = actor.stops == actor.starts if had_time else actor.stops <= actor.starts
-            ran = f"started {actor.starts} times, post_stop ran {actor.stops} times"
-            self.lab.check(right, "hooks-once", ran)
+            if isinstance(actor, Across):
+                text = f"{actor.begun} asks of another system, {actor.ended} of them have ended"
+                lab.check(actor.begun == actor.ended, "answered-once", text)
+        judge_ends(lab, self.actors)
+        cleaned = Counter(self.cleaned)
+        for actor in self.actors:
+            # One that has not begun has a cleaner if there was time to give it a house.
+            right = cleaned[actor.name] == 1 or (cleaned[actor.name] == 0 and not actor.starts)
+            lab.check(right, "hooks-once", f"its cleaner ran {cleaned[actor.name]} times")
+
+
+def judge_ends(lab: Lab, actors: Iterable[Mortal]) -> None:
+    """After any stop, and when the last thread has ended: who has begun has had its one end."""
+    for actor in actors:
+        ran = f"started {actor.starts} times, post_stop ran {actor.stops} times"
+        lab.check(actor.stops == actor.starts <= 1, "hooks-once", ran)
