@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Mutant", "PatchError", "mutants", "plant", "source_of"]
+__all__ = ["Mutant", "PatchError", "Patches", "by", "mutants", "plant", "source_of"]
 
 PACKAGE = "otavia_ft"
 Patches = Mapping[str, Sequence[tuple[str, str]]]
@@ -49,6 +49,11 @@ class Mutant:
     scenario: str | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)  # of the scenario, if not its own
     model: str = "sc"  # the explorer's memory model: "sc" or "tso"
+
+
+def by(module: str, old: str, new: str) -> Patches:
+    """One text of one module, replaced by another."""
+    return {module: [(old, new)]}
 
 
 def mutants() -> dict[str, Mutant]:

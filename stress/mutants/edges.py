@@ -5,7 +5,7 @@ The explorer has no such world, so real threads have to notice all of them.
 
 from __future__ import annotations
 
-from stress.mutants import Mutant
+from stress.mutants import Mutant, by
 
 __all__ = ["MUTANTS"]
 
@@ -15,15 +15,11 @@ THREAD = "otavia_ft.schedule.thread"
 SHUTDOWN = "otavia_ft.shutdown"
 
 
-def _by(module: str, old: str, new: str) -> dict[str, list[tuple[str, str]]]:
-    return {module: [(old, new)]}
-
-
 MUTANTS = (
     Mutant(
         "busy-drops-notices",
         breaks="a notice from outside is dropped while memory is short",
-        patches=_by(
+        patches=by(
             PRESSURE,
             """\
                 time.sleep(system.config.memory_sleep_ms / 1000)
@@ -38,19 +34,19 @@ MUTANTS = (
     Mutant(
         "busy-slows-actors",
         breaks="notices of actors wait for memory, too",
-        patches=_by(PRESSURE, "        if me() is None:\n", "        if True:\n"),
+        patches=by(PRESSURE, "        if me() is None:\n", "        if True:\n"),
         workload="pressure",
     ),
     Mutant(
         "brake-stays-on",
         breaks="a system that stops while memory is short goes on slowing all others",
-        patches=_by(PRESSURE, "        self._set(False)\n", ""),
+        patches=by(PRESSURE, "        self._set(False)\n", ""),
         workload="pressure",
     ),
     Mutant(
         "rebuild-forgets-one",
         breaks="a new selector does not get the last channel of the old one",
-        patches=_by(
+        patches=by(
             REACTOR,
             "for key in list(old.get_map().values()):\n",
             "for key in list(old.get_map().values())[:-1]:\n",
@@ -60,13 +56,13 @@ MUTANTS = (
     Mutant(
         "busy-never-polls",
         breaks="a thread looks at its channels only when it has nothing else to do",
-        patches=_by(THREAD, "served = self.reactor.poll()\n", "served = 0\n"),
+        patches=by(THREAD, "served = self.reactor.poll()\n", "served = 0\n"),
         workload="channels",
     ),
     Mutant(
         "unregistered-is-called",
         breaks="a channel that another's handler has just unregistered is called once more",
-        patches=_by(
+        patches=by(
             REACTOR,
             """\
             if watched.get(key.fd) is not key:
@@ -79,7 +75,7 @@ MUTANTS = (
     Mutant(
         "no-grace",
         breaks="a first Ctrl-C buries what waits, as only a second one may",
-        patches=_by(
+        patches=by(
             SHUTDOWN,
             """\
             self._wait_quiet(grace)
@@ -92,7 +88,7 @@ MUTANTS = (
     Mutant(
         "second-ctrl-c-unheard",
         breaks="a second Ctrl-C ends no grace that is under way",
-        patches=_by(SHUTDOWN, "        self._hurry.set(1)\n", "        pass\n"),
+        patches=by(SHUTDOWN, "        self._hurry.set(1)\n", "        pass\n"),
         workload="signals",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stress.mutants import Mutant
+from stress.mutants import Mutant, Patches, by
 
 __all__ = ["MUTANTS"]
 
@@ -31,8 +31,8 @@ _NOTICE = """\
 """
 
 
-def _by(old: str, new: str, module: str = HOUSE) -> dict[str, list[tuple[str, str]]]:
-    return {module: [(old, new)]}
+def _by(old: str, new: str, module: str = HOUSE) -> Patches:
+    return by(module, old, new)
 
 
 MUTANTS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stress.mutants import Mutant
+from stress.mutants import Mutant, by
 
 __all__ = ["MUTANTS"]
 
@@ -13,15 +13,11 @@ TIMER = "otavia_ft.timer"
 POOL = "otavia_ft.pool"
 
 
-def _by(module: str, old: str, new: str) -> dict[str, list[tuple[str, str]]]:
-    return {module: [(old, new)]}
-
-
 MUTANTS = (
     Mutant(
         "sleep-without-flag",
         breaks="a thread that was called in the meantime falls asleep all the same",
-        patches=_by(
+        patches=by(
             PARKING,
             "        return self.flag.compare_and_set(AWAKE, ASLEEP)\n",
             "        self.flag.set(ASLEEP)\n        return True\n",
@@ -32,7 +28,7 @@ MUTANTS = (
     Mutant(
         "wake-only-sleepers",
         breaks="a waker leaves no mark on a thread that is not asleep yet",
-        patches=_by(
+        patches=by(
             PARKING,
             "        if self.flag.get_and_set(NOTIFIED) == ASLEEP:\n",
             "        if self.flag.compare_and_set(ASLEEP, NOTIFIED):\n",
@@ -43,7 +39,7 @@ MUTANTS = (
     Mutant(
         "cancel-says-true",
         breaks="cancel returns True although the timer has fired or is about to",
-        patches=_by(
+        patches=by(
             TIMER,
             "            if bucket is None:\n                return False\n",
             "            if bucket is None:\n                return True\n",
@@ -54,7 +50,7 @@ MUTANTS = (
     Mutant(
         "flag-cleared-last",
         breaks="a thread looks at its queues first and clears its flag second",
-        patches=_by(
+        patches=by(
             THREAD,
             """\
         if self._has_work() or self.stopping.load() or not self.parker.fall_asleep():
@@ -77,7 +73,7 @@ MUTANTS = (
     Mutant(
         "lazy-awake",
         breaks="a thread clears its flag by a lazy set, which its looks may overtake",
-        patches=_by(
+        patches=by(
             PARKING, "        self.flag.set(AWAKE)\n", "        self.flag.lazy_set(AWAKE)\n"
         ),
         scenario="park-wake",
@@ -112,7 +108,7 @@ MUTANTS = (
     Mutant(
         "thief-not-called",
         breaks="a backlog above the floor wakes no thief",
-        patches=_by(
+        patches=by(
             CREW,
             "            if thread is not victim and thread.parker.asleep and thread.wake():\n",
             "            if thread is victim and thread.parker.asleep and thread.wake():\n",
@@ -122,7 +118,7 @@ MUTANTS = (
     Mutant(
         "thief-sleeps-unlooked",
         breaks="a thread does not look at the others' backlogs before it sleeps",
-        patches=_by(
+        patches=by(
             THREAD,
             """\
         if self.crew.worth_staying_awake(self):
@@ -136,7 +132,7 @@ MUTANTS = (
     Mutant(
         "stop-without-wake",
         breaks="a thread that sleeps is told to end, and not woken",
-        patches=_by(
+        patches=by(
             THREAD,
             """\
         self.stopping.set(1)
@@ -172,7 +168,7 @@ MUTANTS = (
     Mutant(
         "periodic-put-back-late",
         breaks="a periodic timer that fires is put back after the lock was given up",
-        patches=_by(
+        patches=by(
             TIMER,
             """\
         if period is not None:
@@ -193,7 +189,7 @@ MUTANTS = (
     Mutant(
         "closed-wheel-turns-on",
         breaks="a periodic timer that fires while the wheel closes is put back all the same",
-        patches=_by(
+        patches=by(
             TIMER,
             "            if self._closed or task.bucket is not bucket:\n",
             "            if task.bucket is not bucket:\n",
@@ -203,7 +199,7 @@ MUTANTS = (
     Mutant(
         "pool-without-affinity",
         breaks="a pool keeps what another thread's pool has made",
-        patches=_by(POOL, "        if used.pool is self and len(", "        if len("),
+        patches=by(POOL, "        if used.pool is self and len(", "        if len("),
         workload="parts",
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stress.mutants import Mutant
+from stress.mutants import Mutant, by
 
 __all__ = ["MUTANTS"]
 
@@ -12,10 +12,6 @@ THREAD = "otavia_ft.schedule.thread"
 POOL = "otavia_ft.schedule.pool"
 LIFECYCLE = "otavia_ft.house.lifecycle"
 RINGS = "otavia_ft.schedule.rings"
-
-
-def _by(module: str, old: str, new: str) -> dict[str, list[tuple[str, str]]]:
-    return {module: [(old, new)]}
 
 
 _STEAL = """\
@@ -28,7 +24,7 @@ MUTANTS = (
     Mutant(
         "wake-before-enqueue",
         breaks="the owner is woken first, and the house queued second",
-        patches=_by(
+        patches=by(
             MANAGER,
             """\
         if self.business.enqueue(house) > self._steal_floor:
@@ -46,7 +42,7 @@ MUTANTS = (
     Mutant(
         "steal-without-run",
         breaks="a thief takes a house and forgets to run it",
-        patches=_by(THREAD, _STEAL, "        return True\n"),
+        patches=by(THREAD, _STEAL, "        return True\n"),
         workload="stealing",
         scenario="two-workers",
     ),
@@ -76,7 +72,7 @@ MUTANTS = (
     Mutant(
         "io-in-business",
         breaks="IO actors are queued where thieves look",
-        patches=_by(
+        patches=by(
             MANAGER,
             """\
         if house.plan.channels:
@@ -91,7 +87,7 @@ MUTANTS = (
     Mutant(
         "dequeue-without-lock",
         breaks="the owner takes from its list without the lock",
-        patches=_by(
+        patches=by(
             QUEUES,
             """\
             return None
@@ -137,7 +133,7 @@ MUTANTS = (
     Mutant(
         "normal-first",
         breaks="normal houses are taken before high ones",
-        patches=_by(
+        patches=by(
             QUEUES,
             """\
         house = self._high.pop()
@@ -155,7 +151,7 @@ MUTANTS = (
     Mutant(
         "pool-no-reclaim",
         breaks="a pooled house goes Idle and does not look again",
-        patches=_by(
+        patches=by(
             POOL,
             "return self.has_mail(mask) and self.try_ready() and self.take_for_processing()\n",
             "return False\n",
@@ -166,7 +162,7 @@ MUTANTS = (
     Mutant(
         "full-ring-drops",
         breaks="an actor that yields to a full local ring is forgotten",
-        patches=_by(
+        patches=by(
             RINGS,
             """\
         if count == 0:
@@ -183,7 +179,7 @@ MUTANTS = (
     Mutant(
         "unlock-before-unlink",
         breaks="the owner unlocks its list before it has taken the house out",
-        patches=_by(
+        patches=by(
             QUEUES,
             """\
             self._head = following = head.next_house
@@ -206,7 +202,7 @@ MUTANTS = (
     Mutant(
         "forget-the-owner",
         breaks="a thief keeps the house that it has stolen",
-        patches=_by(
+        patches=by(
             THREAD,
             _STEAL,
             """\
@@ -222,7 +218,7 @@ MUTANTS = (
     Mutant(
         "owner-not-woken",
         breaks="a sender outside the system queues a house and does not wake its owner",
-        patches=_by(
+        patches=by(
             MANAGER,
             """\
         if context is None or context.owner is not thread:
@@ -237,7 +233,7 @@ MUTANTS = (
     Mutant(
         "closed-not-seen",
         breaks="a sender does not look whether the scheduler has closed in the meantime",
-        patches=_by(
+        patches=by(
             MANAGER,
             """\
         if self._closed.load():
@@ -250,7 +246,7 @@ MUTANTS = (
     Mutant(
         "last-hook-forgotten",
         breaks="an actor whose mail is buried has no post_stop, and its waiting handlers no end",
-        patches=_by(
+        patches=by(
             LIFECYCLE,
             """\
                 _say_goodbye(house, reason)
@@ -266,7 +262,7 @@ MUTANTS = (
     Mutant(
         "no-ageing",
         breaks="high houses go first for ever, however long a normal one waits",
-        patches=_by(
+        patches=by(
             QUEUES,
             "        if self._high_in_a_row >= self._ageing_limit:\n",
             "        if self._high_in_a_row >= 1 << 62:\n",
@@ -276,7 +272,7 @@ MUTANTS = (
     Mutant(
         "rings-locked-crosswise",
         breaks="a thief takes its victim's lock first, whichever ring it is",
-        patches=_by(
+        patches=by(
             RINGS,
             "(victim, thief) if victim.index < thief.index else (thief, victim)\n",
             "victim, thief\n",
@@ -286,7 +282,7 @@ MUTANTS = (
     Mutant(
         "thief-without-victims-lock",
         breaks="a thief takes from its victim's ring under its own lock only",
-        patches=_by(
+        patches=by(
             RINGS,
             "    with first._lock, second._lock:\n",
             "    with thief._lock:\n",
@@ -296,7 +292,7 @@ MUTANTS = (
     Mutant(
         "ring-grows-unturned",
         breaks="the global ring grows without putting its oldest to the front",
-        patches=_by(
+        patches=by(
             RINGS,
             "self._slots = slots = slots[head:] + slots[:head] + [None] * count\n",
             "self._slots = slots = slots + [None] * count\n",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stress.mutants import Mutant
+from stress.mutants import Mutant, by
 
 __all__ = ["MUTANTS"]
 
@@ -18,15 +18,11 @@ THREAD = "otavia_ft.schedule.thread"
 TIMER = "otavia_ft.timer"
 
 
-def _by(module: str, old: str, new: str) -> dict[str, list[tuple[str, str]]]:
-    return {module: [(old, new)]}
-
-
 MUTANTS = (
     Mutant(
         "tile-laid-twice",
         breaks="the turn of the seats is read and written in two steps: two builders get one seat",
-        patches=_by(
+        patches=by(
             PLACEMENT,
             "        return self._seats[self._cursor.get_and_add(1) % self._n]\n",
             """\
@@ -41,7 +37,7 @@ MUTANTS = (
     Mutant(
         "io-in-the-same-round",
         breaks="a single IO actor takes its seat from the turn of all others",
-        patches=_by(
+        patches=by(
             PINNED,
             "        return (self._io_selector if io else self._selector).next()\n",
             "        return self._selector.next()\n",
@@ -51,13 +47,13 @@ MUTANTS = (
     Mutant(
         "neighbour-passed-over",
         breaks="an ask between load-balanced actors goes in turn, not to the neighbour",
-        patches=_by(ADDRESS, "        if self.load_balanced:\n", "        if False:\n"),
+        patches=by(ADDRESS, "        if self.load_balanced:\n", "        if False:\n"),
         workload="placement",
     ),
     Mutant(
         "robin-deals-twice",
         breaks="an address of several reads and writes whose turn it is in two steps",
-        patches=_by(
+        patches=by(
             ADDRESS,
             "return self._houses[self._notice_cursor.get_and_add(1) % len(self._houses)]\n",
             """\
@@ -71,7 +67,7 @@ turn = self._notice_cursor.load()
     Mutant(
         "turn-without-end",
         breaks="a turn goes on for as long as there is mail, whatever the budget",
-        patches=_by(
+        patches=by(
             HOUSE,
             "        left = self.work(context, context.budget)\n",
             "        left = self.work(context, 1 << 40) - (1 << 40) + context.budget\n",
@@ -82,7 +78,7 @@ turn = self._notice_cursor.load()
     Mutant(
         "ageing-forgets-its-turn",
         breaks="after ageing_limit high houses the count begins anew, but no normal one is taken",
-        patches=_by(
+        patches=by(
             "otavia_ft.schedule.queues",
             """\
             self._high_in_a_row = 0
@@ -100,7 +96,7 @@ turn = self._notice_cursor.load()
     Mutant(
         "business-without-end",
         breaks="Phase 3 goes on for as long as there are state actors: no mount, no thread event",
-        patches=_by(
+        patches=by(
             MANAGER,
             "count % stride == 0 and now_ns() >= deadline:\n",
             "False:\n",
@@ -111,7 +107,7 @@ turn = self._notice_cursor.load()
     Mutant(
         "global-ring-last",
         breaks="a worker looks at the global ring only when its own is empty",
-        patches=_by(
+        patches=by(
             RINGS,
             "        if self._takes >= self._interval:\n",
             "        if self._takes >= 1 << 62:\n",
@@ -122,14 +118,14 @@ turn = self._notice_cursor.load()
     Mutant(
         "steal-not-given",
         breaks="a steal is counted by the thief and not by its victim",
-        patches=_by(THREAD, "        victim.steals_given.get_and_add(1)\n", ""),
+        patches=by(THREAD, "        victim.steals_given.get_and_add(1)\n", ""),
         workload="stealing",
         scheduler="pinned",
     ),
     Mutant(
         "messages-of-the-last-turn",
         breaks="a thread's count of messages begins anew with each turn",
-        patches=_by(
+        patches=by(
             HOUSE,
             "        context.messages += context.budget - left\n",
             "        context.messages = context.budget - left\n",
@@ -140,13 +136,13 @@ turn = self._notice_cursor.load()
     Mutant(
         "sleeps-forgotten",
         breaks="a thread counts its sleeps up to two, and then from the beginning",
-        patches=_by(THREAD, "self.parks += 1\n", "self.parks = (self.parks + 1) % 3\n"),
+        patches=by(THREAD, "self.parks += 1\n", "self.parks = (self.parks + 1) % 3\n"),
         workload="count",
     ),
     Mutant(
         "update-moves-nothing",
         breaks="an update leaves a timer that is pending where it is",
-        patches=_by(
+        patches=by(
             TIMER,
             """\
             if old is None:
@@ -165,25 +161,25 @@ turn = self._notice_cursor.load()
     Mutant(
         "ended-timer-moves",
         breaks="an update brings back a timer that was ended for good",
-        patches=_by(TIMER, "            task.action = _nothing\n", "            pass\n"),
+        patches=by(TIMER, "            task.action = _nothing\n", "            pass\n"),
         workload="timers",
     ),
     Mutant(
         "timers-outlive-actor",
         breaks="an actor that stops leaves its timers behind",
-        patches=_by(LIFECYCLE, "        task.end()\n", "        pass\n"),
+        patches=by(LIFECYCLE, "        task.end()\n", "        pass\n"),
         workload="timers",
     ),
     Mutant(
         "last-acts-timer-stays",
         breaks="a timer that post_stop sets stays",
-        patches=_by(LIFECYCLE, "    _end_timers(house)  # those of the hook\n", ""),
+        patches=by(LIFECYCLE, "    _end_timers(house)  # those of the hook\n", ""),
         workload="timers",
     ),
     Mutant(
         "resource-told-elsewhere",
         breaks="a thread's resource hears of its timer on the timer's thread",
-        patches=_by(
+        patches=by(
             THREAD,
             "timer.after(seconds, self.put_event, event,",
             "timer.after(seconds, resource.handle_timeout, event,",
@@ -193,7 +189,7 @@ turn = self._notice_cursor.load()
     Mutant(
         "refused-ask-unanswered",
         breaks="an ask that a full mailbox refuses is not answered",
-        patches=_by(
+        patches=by(
             BOUNDED,
             "        item.asker.answer_error(item.message_id, error)\n",
             "        del item\n",
@@ -203,7 +199,7 @@ turn = self._notice_cursor.load()
     Mutant(
         "dropped-ask-unanswered",
         breaks="an ask that is dropped from a full mailbox is a dead letter and nothing else",
-        patches=_by(
+        patches=by(
             BOUNDED,
             """\
             item.asker.answer_error(item.message_id, MailboxFull(f"{self.name}: {why}"))
@@ -218,7 +214,7 @@ turn = self._notice_cursor.load()
     Mutant(
         "actor-waits-for-room",
         breaks="an actor that sends to a full mailbox blocks its thread until there is room",
-        patches=_by(BOUNDED, "        if me() is not None:\n", "        if False:\n"),
+        patches=by(BOUNDED, "        if me() is not None:\n", "        if False:\n"),
         workload="bounded",
     ),
 )
