@@ -20,10 +20,10 @@ A forced stop skips 2, and gives the others a short time each. User code runs in
 is under way) and in 6 (hooks), and may be stuck there as in any handler. So 6 gets a thread of its
 own, unless nothing is left to bury, and either thread is named and left behind if need be.
 
-`stop()` inside a handler would wait for
-itself, so it is refused there; `signal_stop()` runs the protocol on a thread of its own. So does
-`stop()` on the main thread: a second Ctrl-C is raised there, and must interrupt the waiting, not
-the protocol. (At the interpreter's end no thread can be started any more; then it runs in place.)
+`stop()` inside a handler would wait for itself, so it is refused there; `signal_stop()` runs the
+protocol on a thread of its own. So does `stop()` on the main thread: a second Ctrl-C is raised
+there, and must interrupt the waiting, not the protocol. (At the interpreter's end no thread can be
+started any more; then it runs in place.)
 
 Some threads must not wait for the end, because it needs them: the one that runs the protocol, the
 timer's, and the one of step 6. Code of the user's runs on all of them, a callback of a future for

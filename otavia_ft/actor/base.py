@@ -11,13 +11,13 @@ The table of hooks (thread, allowed results, effect of raising) stands in docs/a
 from __future__ import annotations
 
 import logging
-import weakref
 from collections.abc import Callable, MutableMapping
 from datetime import datetime
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from otavia_ft.actor.plan import Plan
+from otavia_ft.actor.timers import timer_of
 from otavia_ft.address import ActorAddress
 from otavia_ft.context import running_context, running_house
 from otavia_ft.errors import OutsideActor, StackError
@@ -294,88 +294,6 @@ def _one_house(address: Any) -> House:
     return address.house
 
 
-class _ActorTimer(TimerTask):
-    """What an actor and its house have of a timer of the actor's.
-
-    The timer in the wheel holds the house, so an actor lives as long as it has one to come. The
-    house, and an actor that keeps this, may not hold that one in turn: they would be a cycle when
-    it is over, and the actor would not go with its last address.
-    """
-
-    __slots__ = ("_house", "_task")
-
-    def __init__(self, house: House, task: TimerTask) -> None:
-        self.id = task.id
-        self.argument = task.argument
-        self._house = weakref.ref(house)
-        self._task = weakref.ref(task)
-
-    @property
-    def pending(self) -> bool:
-        task = self._task()
-        return task is not None and task.pending
-
-    @property
-    def gone(self) -> bool:
-        """Whether only a new timer could bring it back. One that has fired may still be moved for
-        as long as the timer's thread has it in hand."""
-        return self._task() is None
-
-    @property
-    def due(self) -> float:  # type: ignore[override]  # the timer's in the wheel
-        task = self._task()
-        return 0.0 if task is None else task.due
-
-    @property
-    def period(self) -> float | None:  # type: ignore[override]  # the timer's in the wheel
-        task = self._task()
-        return None if task is None else task.period
-
-    def cancel(self) -> bool:
-        task = self._task()
-        return task is not None and task.cancel()
-
-    def end(self) -> None:
-        task = self._task()
-        if task is not None:
-            task.end()
-
-    def update(self, seconds: float) -> None:
-        task, house = self._task(), self._house()
-        if task is not None:
-            task.update(seconds)
-        elif house is not None and house.stop_reason is None:
-            timer = house.scheduler.system.timer
-            task = timer.after(seconds, house.inform, self.argument, None, self.id)
-            self._task = weakref.ref(task)
-            _remember(house, self)
-
-
-def timer_of(
-    house: House,
-    start: Callable[..., TimerTask],
-    when: float | datetime,
-    attach: Any,
-    every: float | None,
-) -> TimerTask:
-    """A timer that belongs to an actor, and ends with it. `start`: Timer.after, or Timer.at."""
-    timer = house.scheduler.system.timer
-    number = timer.new_id()
-    task = start(timer, when, house.inform, TimeoutEvent(number, attach), every, number)
-    known = _ActorTimer(house, task)
-    _remember(house, known)
-    return known
-
-
-def _remember(house: House, timer: _ActorTimer) -> None:
-    if house.timers is None:
-        house.timers = set()
-    elif len(house.timers) & (len(house.timers) - 1) == 0:
-        # At every power of two: forget those that are gone, at O(1) a timer.
-        house.timers = {known for known in house.timers if not known.gone}
-    house.timers.add(timer)
-
-
 AbstractActor.plan = Plan(AbstractActor, None)
 
 
@@ -409,8 +327,8 @@ class AutoCleanable:
     """Mixed into an actor that holds something to be cleaned up when the actor is gone.
 
     `cleaner` is called once, at the start, and returns a function, which runs on the owner's
-    thread after the actor has stopped, or after its last address has gone. It must not refer to the
-    actor or its address, or that would never happen.
+    thread after the actor has stopped, or after its last address has gone; at the end of the system
+    perhaps on another. It must not refer to the actor or its address, or that would never happen.
     """
 
     def cleaner(self) -> Callable[[], None]:

@@ -214,9 +214,7 @@ def bury(house: House, left: int, context: Context | None = None) -> int:
     return _bury_mail(house, left, house.stop_reason, context)
 
 
-def _bury_mail(
-    house: House, left: int, reason: OtaviaError, context: Context | None = None
-) -> int:
+def _bury_mail(house: House, left: int, reason: OtaviaError, context: Context | None = None) -> int:
     if house.family is not None:
         house.family.buried(reason)
     for mailbox in (Mailbox.REPLY, Mailbox.EXCEPTION, Mailbox.ASK, Mailbox.NOTICE, Mailbox.EVENT):
