@@ -157,7 +157,7 @@ class TestLatency:
             future.add_done_callback(done)
             future.set_exception(KeyError("no such account"))
 
-        with pytest.raises(KeyError):
+        with pytest.raises(WrongResultError, match="no such account"):
             latency.half_load(20, request)
 
     def test_neither_is_a_wrong_one(self):

@@ -60,7 +60,10 @@ def _send(
 
     def arrived(answer: Future[int], due: float) -> None:
         took.append(perf_counter() - due)
-        answers.append(answer)
+        try:
+            answers.append(answer.result())
+        except BaseException as error:
+            answers.append(error)
         if len(answers) == n:
             done.set()
 
@@ -68,4 +71,4 @@ def _send(
         pace(i)
         request(lambda answer, due=since[i]: arrived(answer, due))
     expect(done.wait(PATIENCE), True)
-    expect(sum(answer.result() for answer in answers), n)  # a failed one raises
+    expect([answer for answer in answers if answer != 1], [])
