@@ -214,7 +214,8 @@ class Timer:
         with self._lock:
             self._closed = True
         # No bucket gets another task now. The one that the driver has in hand is seen here or
-        # there: it was in the wheel at the first look, or is what the second one finds.
+        # there: it was in the wheel at the first look, or is what the second one finds. A look is
+        # one step: CPython holds a dict's lock while a list is filled from its values or keys.
         for bucket in [*self._buckets.values(), self._firing]:
             for task in list(bucket):
                 self.end(task)

@@ -72,7 +72,9 @@ class ActorThread:
         self.parker = Parker(self.reactor.bell)
         self.events = HouseCell()  # only its event mailbox: see `call` and `put_event`
         self._serve_events = Burial(self._drain_events)
-        self._server = 0  # the thread that is at it
+        # The thread that is at it. A plain field: each compares it with itself only, and only it
+        # writes that.
+        self._server = 0
         self.manager = HouseManager(self, system)
         self.context = Context(self, config.throughput_budget, self.manager)
         self.thread: threading.Thread | None = None

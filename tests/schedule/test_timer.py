@@ -3,6 +3,7 @@
 import math
 import re
 import signal
+import threading
 import weakref
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -655,3 +656,25 @@ def test_an_action_may_stop_the_timer_thread_that_runs_it(
     system.timer.after(0.0, lambda _: system.stop())
     assert system.wait(30)
     assert never.house.scheduler.system is system
+
+
+def test_a_list_is_filled_from_a_dict_in_one_step_whoever_changes_the_dict_meanwhile() -> None:
+    """A property of CPython that `Timer.close` relies on."""
+    changing, over = dict.fromkeys(range(500)), threading.Event()
+
+    def change() -> None:
+        first = 0
+        while not over.is_set():
+            changing[first + 500] = None
+            del changing[first]
+            first += 1
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(5_000):
+            assert len([*changing.values()]) in (500, 501)
+            assert len(list(changing)) in (500, 501)
+    finally:
+        over.set()
+        thread.join()
